@@ -1,0 +1,451 @@
+"""Still pictures: one tensor on the axes given, drawn once, then updated in place.
+
+Every drawing has ``update(...)`` and ``text``, what it shows in words. What changes is marked
+*animated*, so a ``Picture`` can keep the rest as a background and redraw only that (blitting).
+There is no pyplot here: no global state, no open figures.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib import colormaps, font_manager
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from PIL import Image
+
+# Okabe and Ito's palette: told apart by every kind of colour vision.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, GOLD, GREY = "#56B4E9", "#E69F00", "#777777"
+CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, GOLD)
+
+# kind: colour map, lower and upper end of its scale, what the numbers are called
+KINDS = {
+    "weights": ("Blues", 0.0, 1.0, "Attention weights"),
+    "scores": ("PuOr_r", -4.0, 4.0, "Scores"),
+    "values": ("PuOr_r", -3.0, 3.0, "Values"),
+    "mask": ("Blues", 0.0, 2.0, "Mask"),
+}
+
+
+def array(x: Any) -> np.ndarray:
+    """Any tensor, array or nested list as a float64 array; gradients are left behind."""
+    if isinstance(x, torch.Tensor):
+        x = x.detach().double().cpu().numpy()
+    return np.asarray(x, dtype=float)
+
+
+def label(token: Any) -> str:
+    """A token as it can be drawn: blanks made visible, long ones cut, unknown glyphs escaped."""
+    text = str(token).replace("\n", "⏎").replace("\t", "⇥")
+    if not text.strip():
+        text = "␣" * len(text) or "∅"
+    font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
+    text = "".join(c if font.get_char_index(ord(c)) else f"U+{ord(c):X}" for c in text)
+    return text if len(text) <= 14 else text[:13] + "…"
+
+
+class Picture(Figure):
+    """A figure that shows itself in a notebook and says in words what it shows.
+
+    Attributes:
+        drawings: what was drawn on it, in order.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(facecolor="white", layout="constrained", dpi=100, **options)
+        FigureCanvasAgg(self)
+        self.drawings: list[Any] = []
+        self._background: Any = None
+
+    @property
+    def text(self) -> str:
+        """What the picture shows: the sentences of its drawings."""
+        return "\n".join(drawing.text for drawing in self.drawings)
+
+    def frame(self) -> bytes:
+        """The picture as it is now, as PNG; only what is animated is drawn again."""
+        # An animated artist does not make its figure stale: whatever else changed does.
+        if self.stale or self._background is None:
+            self.canvas.draw()
+            self._background = self.canvas.copy_from_bbox(self.bbox)
+            moving = (a for axes in self.axes for a in axes.get_children() if a.get_animated())
+            self._moving = sorted(moving, key=lambda artist: artist.get_zorder())
+        else:
+            self.canvas.restore_region(self._background)
+        for artist in self._moving:
+            artist.axes.draw_artist(artist)
+        pixels = np.asarray(self.canvas.buffer_rgba())[..., :3]
+        png = io.BytesIO()
+        Image.fromarray(pixels).save(png, "PNG", compress_level=1)
+        return png.getvalue()
+
+    def still(self) -> str:
+        """The picture as base64 PNG, small enough to be stored in a notebook."""
+        png = io.BytesIO()
+        image = Image.open(io.BytesIO(self.frame()))
+        image.quantize(128, dither=Image.Dither.NONE).save(png, "PNG", optimize=True)
+        return base64.b64encode(png.getvalue()).decode()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"image/png": self.still(), "text/plain": self.text}
+
+
+def panels(
+    n: int = 1, width: float | None = None, height: float = 3.2, ratios: Sequence[float] = ()
+) -> tuple[Picture, Any]:
+    """An empty picture with ``n`` panels side by side: ``(picture, axes)``.
+
+    Args:
+        n: how many panels; with one, ``axes`` is that one and not a list.
+        width, height: of the whole, in inches (100 pixels each).
+        ratios: relative widths of the panels.
+    """
+    picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
+    axes = picture.subplots(1, n, squeeze=False, width_ratios=ratios or None)[0]
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+    return picture, axes[0] if n == 1 else list(axes)
+
+
+class Drawing:
+    """Base of what can be drawn and updated; ``text`` says what it shows."""
+
+    def __init__(self, axes: Axes, title: str):
+        self.axes, self.title = axes, title
+        self.text = title
+        axes.set_title(title, fontsize=11, parse_math=False)
+        axes.figure.drawings.append(self)
+
+
+class Heatmap(Drawing):
+    """Numbers as coloured cells: rows are queries, columns are keys."""
+
+    def __init__(
+        self,
+        axes: Axes,
+        rows: Sequence[str],
+        columns: Sequence[str],
+        kind: str,
+        title: str | None,
+        names: tuple[str, str],
+        numbers: bool,
+        limit: float | None,
+    ):
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)} but is {kind!r}")
+        colours, low, high, default = KINDS[kind]
+        super().__init__(axes, default if title is None else title)
+        if limit is not None:
+            low, high = -limit if low < 0 else low, limit
+        self.kind, self.names = kind, names
+        blank = np.zeros((len(rows), len(columns)))
+        # Hatched grey lies below; a masked cell is a hole in the image above it.
+        axes.set_facecolor("#dddddd")
+        axes.patch.set_hatch("////")
+        axes.patch.set_edgecolor("#aaaaaa")
+        self.image = axes.imshow(
+            blank, cmap=colormaps[colours], vmin=low, vmax=high, aspect="auto", animated=True
+        )
+        axes.set_xticks(range(len(columns)))
+        axes.set_yticks(range(len(rows)))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_ylabel(names[0], color=GREY)
+        axes.set_xlabel(names[1], color=GREY)
+        size = 10 if len(columns) <= 6 else 8
+        self.cells = [
+            [
+                axes.text(j, i, "", ha="center", va="center", fontsize=size, animated=True)
+                for j in range(len(columns))
+            ]
+            for i in range(len(rows) if numbers else 0)
+        ]
+        self.relabel(rows, columns)
+        self.update(blank)
+
+    def relabel(self, rows: Sequence[str], columns: Sequence[str]) -> None:
+        """Other tokens along the axes; as many as before."""
+        self.rows, self.columns = [label(t) for t in rows], [label(t) for t in columns]
+        many = sum(map(len, self.columns)) > 40
+        self.axes.set_xticklabels(
+            self.columns, parse_math=False, rotation=60 if many else 0, ha="right" if many else
+            "center", rotation_mode="anchor" if many else None,
+        )  # fmt: skip
+        self.axes.set_yticklabels(self.rows, parse_math=False)
+
+    def update(self, values: Any) -> None:
+        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` one not known."""
+        values = array(values)
+        if values.shape != (len(self.rows), len(self.columns)):
+            raise ValueError(
+                f"values have shape {values.shape} but the heat map is "
+                f"{(len(self.rows), len(self.columns))}"
+            )
+        self.values = values
+        finite = np.isfinite(values)
+        self.image.set_data(np.ma.masked_where(~finite, values))
+        colours = self.image.cmap(self.image.norm(np.where(finite, values, 0.0)))[..., :3]
+        for texts, row, ok, cell_colours in zip(self.cells, values, finite, colours, strict=False):
+            for text, value, shown, colour in zip(texts, row, ok, cell_colours, strict=True):
+                text.set_text(self._cell(value))
+                text.set_color(_ink(colour) if shown else "black")
+        self.text = self._words()
+
+    def _cell(self, value: float) -> str:
+        if np.isneginf(value):
+            return "-inf"
+        if np.isnan(value):
+            return "?"
+        if self.kind == "mask":
+            return "may" if value else "no"
+        return f"{value + 0.0:.2f}"
+
+    def _words(self) -> str:
+        head = f"{self.title} ({self.names[0]} down, {self.names[1]} across)"
+        if not self.cells or self.values.size > 30:
+            return f"{head}: {len(self.rows)} x {len(self.columns)}."
+        lines = (
+            f"{row}: " + ", ".join(self._cell(v) for v in values)
+            for row, values in zip(self.rows, self.values, strict=True)
+        )
+        return f"{head}: " + "; ".join(lines) + "."
+
+
+def _ink(colour: np.ndarray) -> str:
+    """Black or white, whichever has more contrast (WCAG relative luminance)."""
+    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ (0.2126, 0.7152, 0.0722)
+    return "black" if (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) else "white"
+
+
+def heatmap(
+    axes: Axes,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Any = None,
+    kind: str = "weights",
+    title: str | None = None,
+    names: tuple[str, str] = ("query", "key"),
+    numbers: bool = True,
+    limit: float | None = None,
+) -> Heatmap:
+    """Draw a matrix as coloured cells with their numbers.
+
+    Args:
+        axes: where.
+        rows, columns: tokens down (queries) and across (keys).
+        values: ``(len(rows), len(columns))``; ``-inf`` is drawn as masked.
+        kind: "weights" (scale 0 to 1), "scores" or "values" (centred at 0), "mask".
+        title: above the cells.
+        names: what runs down and across.
+        numbers: write the value into each cell.
+        limit: end of the colour scale, where the kind's own does not suit.
+    """
+    drawing = Heatmap(axes, rows, columns, kind, title, names, numbers, limit)
+    if values is not None:
+        drawing.update(values)
+    return drawing
+
+
+class Vectors(Drawing):
+    """Vectors of the plane as arrows from the origin."""
+
+    def __init__(self, axes: Axes, labels: Sequence[str], title: str, limits: Sequence[float]):
+        super().__init__(axes, title)
+        self.labels = [label(t) for t in labels]
+        axes.set_xlim(limits[0], limits[1])
+        axes.set_ylim(limits[2], limits[3])
+        axes.set_aspect("equal")
+        axes.grid(color="#eeeeee")
+        axes.axhline(0, color="#bbbbbb", lw=1)
+        axes.axvline(0, color="#bbbbbb", lw=1)
+        n = len(labels)
+        colours = [CYCLE[i % len(CYCLE)] for i in range(n)]
+        zeros = np.zeros(n)
+        self.arrows = axes.quiver(
+            zeros, zeros, zeros, zeros, color=colours, angles="xy", scale_units="xy", scale=1,
+            width=0.012, zorder=3, animated=True,
+        )  # fmt: skip
+        self.names = [
+            axes.text(0, 0, name, color=c, ha="center", va="bottom", fontsize=10, zorder=4,
+                      animated=True, parse_math=False, fontweight="bold")
+            for name, c in zip(self.labels, colours, strict=True)
+        ]  # fmt: skip
+
+    def update(self, vectors: Any) -> None:
+        """Show other vectors ``(n, 2)``."""
+        vectors = array(vectors)
+        if vectors.shape != (len(self.labels), 2):
+            raise ValueError(f"vectors have shape {vectors.shape}, not {(len(self.labels), 2)}")
+        self.arrows.set_UVC(vectors[:, 0], vectors[:, 1])
+        x0, x1 = self.axes.get_xlim()
+        y0, y1 = self.axes.get_ylim()
+        for text, (x, y) in zip(self.names, vectors, strict=True):
+            up = 1 if y >= 0 else -1
+            text.set_position((np.clip(x, x0 + 0.3, x1 - 0.3), np.clip(y + 0.1 * up, y0, y1 - 0.3)))
+            text.set_verticalalignment("bottom" if up > 0 else "top")
+        shown = (f"{n} [{x:.2f}, {y:.2f}]" for n, (x, y) in zip(self.labels, vectors, strict=True))
+        self.text = f"{self.title}: arrows " + ", ".join(shown) + "."
+
+
+def vectors(
+    axes: Axes,
+    labels: Sequence[str],
+    values: Any = None,
+    title: str = "",
+    limits: Sequence[float] = (-0.5, 3, -0.5, 3),
+) -> Vectors:
+    """Draw vectors of the plane as arrows: ``labels`` and ``values`` ``(n, 2)``.
+
+    ``limits`` are left, right, bottom, top.
+    """
+    drawing = Vectors(axes, labels, title, limits)
+    if values is not None:
+        drawing.update(values)
+    return drawing
+
+
+class Bars(Drawing):
+    """One bar per label, its number above it."""
+
+    def __init__(self, axes: Axes, labels: Sequence[str], title: str, limits: tuple[float, float]):
+        super().__init__(axes, title)
+        self.labels = [label(t) for t in labels]
+        colours = [CYCLE[i % len(CYCLE)] for i in range(len(labels))]
+        self.bars = axes.bar(range(len(labels)), np.zeros(len(labels)), color=colours, width=0.6)
+        for bar in self.bars:
+            bar.set_animated(True)
+        axes.set_xticks(range(len(labels)))
+        axes.set_xticklabels(self.labels, parse_math=False)
+        axes.set_ylim(*limits)
+        axes.axhline(0, color="#bbbbbb", lw=1)
+        self.numbers = [
+            axes.text(i, 0, "", ha="center", va="bottom", fontsize=10, animated=True)
+            for i in range(len(labels))
+        ]
+
+    def update(self, values: Any) -> None:
+        """Show other numbers ``(n,)``."""
+        values = array(values)
+        low, high = self.axes.get_ylim()
+        for bar, text, value in zip(self.bars, self.numbers, values, strict=True):
+            bar.set_height(value)
+            text.set_text(f"{value + 0.0:.2f}")
+            text.set_position((text.get_position()[0], np.clip(value, 0, high * 0.92)))
+        shown = (f"{n} {v + 0.0:.2f}" for n, v in zip(self.labels, values, strict=True))
+        self.text = f"{self.title}: " + ", ".join(shown) + "."
+
+
+def bars(
+    axes: Axes,
+    labels: Sequence[str],
+    values: Any = None,
+    title: str = "",
+    limits: tuple[float, float] = (0.0, 1.1),
+) -> Bars:
+    """Draw one bar per label; ``limits`` are the ends of the vertical axis."""
+    drawing = Bars(axes, labels, title, limits)
+    if values is not None:
+        drawing.update(values)
+    return drawing
+
+
+class Curves(Drawing):
+    """Lines over a common horizontal axis, and a mark that can move along it."""
+
+    def __init__(self, axes: Axes, names: Sequence[str], title: str, x: str, y: str):
+        super().__init__(axes, title)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.grid(color="#eeeeee")
+        self.lines = {
+            name: axes.plot([], [], color=CYCLE[i % len(CYCLE)], lw=2, label=name, animated=True)[0]
+            for i, name in enumerate(names)
+        }
+        self.cursor = axes.axvline(0, color=GREY, lw=1, ls="--", animated=True, visible=False)
+
+    def update(self, x: Any = None, mark: float | None = None, **lines: Any) -> None:
+        """Show other lines by name; ``x`` is 0, 1, 2, ... if omitted; ``mark`` moves the cursor."""
+        for name, y in lines.items():
+            if name not in self.lines:
+                raise ValueError(f"no line is called {name!r}: {', '.join(self.lines)}")
+            y = array(y)
+            self.lines[name].set_data(np.arange(len(y)) if x is None else array(x), y)
+        if mark is not None:
+            self.cursor.set_xdata([mark, mark])
+            self.cursor.set_visible(True)
+        drawn = ", ".join(name for name, line in self.lines.items() if len(line.get_xdata()))
+        self.text = f"{self.title}: {drawn}, {self.axes.get_ylabel()} over {self.axes.get_xlabel()}"
+
+    def level(self, y: float, name: str, x: float = 0.99) -> None:
+        """A horizontal line that stays, such as a floor."""
+        self.axes.axhline(y, color="black", lw=1, ls=":")
+        self.axes.text(x, y, name, transform=self.axes.get_yaxis_transform(), ha="right",
+                       va="bottom", fontsize=9)  # fmt: skip
+
+    def band(self, x: Any, low: Any, high: Any, colour: str = BLUE) -> None:
+        """A band that stays, such as the spread over seeds."""
+        self.axes.fill_between(array(x), array(low), array(high), color=colour, alpha=0.2, lw=0)
+
+
+def curves(
+    axes: Axes, names: Sequence[str], title: str = "", x: str = "step", y: str = "loss",
+    legend: bool = True, **limits: Any,
+) -> Curves:  # fmt: skip
+    """Empty lines by name, to be filled by ``update``.
+
+    ``limits`` go to the axes: ``xlim``, ``ylim``, ``xscale``, ``yscale``. The legend stands
+    still, so the names are known from the start.
+    """
+    drawing = Curves(axes, names, title, x, y)
+    axes.set(**limits)
+    if legend and len(names) > 1:
+        axes.legend(frameon=False, fontsize=9)
+    return drawing
+
+
+def flow(
+    axes: Axes, boxes: Sequence[tuple[float, float, str]], arrows: Sequence[tuple[int, int]],
+    title: str = "", size: tuple[float, float] = (0.8, 0.5),
+) -> Drawing:  # fmt: skip
+    """Boxes joined by arrows: the path of shapes, the wiring of a block.
+
+    Args:
+        axes: where; its frame is hidden.
+        boxes: ``(x, y, words)`` of each centre.
+        arrows: pairs of indices into ``boxes``, from and to.
+        title: above.
+        size: width and height of every box.
+    """
+    drawing = Drawing(axes, title)
+    axes.axis("off")
+    width, height = size
+    xs, ys = [b[0] for b in boxes], [b[1] for b in boxes]
+    axes.set_xlim(min(xs) - width, max(xs) + width)
+    axes.set_ylim(min(ys) - height, max(ys) + height)
+    patches = []
+    for x, y, words in boxes:
+        patch = FancyBboxPatch(
+            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=.06",
+            facecolor="#eaf3fa", edgecolor=BLUE, lw=1.2,
+        )  # fmt: skip
+        axes.add_patch(patch)
+        patches.append(patch)
+        axes.text(x, y, words, ha="center", va="center", fontsize=9, parse_math=False)
+    for start, end in arrows:
+        axes.add_patch(
+            FancyArrowPatch(
+                (boxes[start][0], boxes[start][1]), (boxes[end][0], boxes[end][1]),
+                patchA=patches[start], patchB=patches[end], arrowstyle="-|>", mutation_scale=12,
+                color=GREY, shrinkA=1, shrinkB=1, connectionstyle="arc3",
+            )
+        )  # fmt: skip
+    steps = (f"{boxes[a][2]} -> {boxes[b][2]}".replace("\n", " ") for a, b in arrows)
+    drawing.text = f"{title}: " + "; ".join(steps) + "."
+    return drawing
