@@ -53,6 +53,13 @@ def require_int(name: str, value: Any, minimum: int) -> int:
     return number
 
 
+def require_number(name: str, value: Any) -> float:
+    """Return ``value`` if it is an int or a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+    return value
+
+
 def require_even(name: str, width: int) -> int:
     """Return ``width`` if pairs can be made of it."""
     if width % 2:
@@ -125,10 +132,7 @@ def attention(
     scores_shape = (*batch, q.shape[-2], k.shape[-2])
     if mask is not None:
         _check_mask(mask, scores_shape)
-    if scale is None:
-        scale = q.shape[-1] ** -0.5
-    elif isinstance(scale, bool) or not isinstance(scale, int | float):
-        raise TypeError(f"scale must be a number, not {type(scale).__name__}")
+    scale = q.shape[-1] ** -0.5 if scale is None else require_number("scale", scale)
 
     dtype = q.dtype
     if dtype in (torch.float16, torch.bfloat16):
@@ -354,6 +358,8 @@ def rope(
     require_float("x", x, min_rank=2)
     require_even("the width of x", x.shape[-1])
     require_layout(layout)
+    if require_number("base", base) <= 0:
+        raise ValueError(f"base must be above 0 but is {base}")
     require_tensor("positions", positions, 1)
     if positions.dtype == torch.bool or positions.is_complex():
         raise TypeError(f"positions must be numbers but hold {positions.dtype}")

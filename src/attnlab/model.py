@@ -22,6 +22,7 @@ from attnlab.core import (
     require_int,
     require_layout,
     require_lengths,
+    require_number,
     require_tensor,
     rope,
     split_heads,
@@ -241,6 +242,8 @@ class MultiHeadAttention(nn.Module):
             if context.shape[0] != x.shape[0]:
                 raise ValueError(f"context has batch {context.shape[0]} but x has {x.shape[0]}")
         source = x if context is None else context
+        if cache is not None and not isinstance(cache, LayerCache):
+            raise TypeError(f"cache must be KVCache.layer(i), not {type(cache).__name__}")
         past = 0 if cache is None else cache.length
         if mask is not None:
             mask = self._with_head_axis(mask, x.shape[0], x.shape[1], past + source.shape[1])
@@ -429,6 +432,8 @@ class TinyTransformer(nn.Module):
     ) -> tuple[Tensor, list[AttentionSteps]]:
         require_ids("ids", ids, self.vocab_size)
         batch, n_new = ids.shape
+        if cache is not None and not isinstance(cache, KVCache):
+            raise TypeError(f"cache must be a KVCache, not {type(cache).__name__}")
         past = 0 if cache is None else cache.length
         if past + n_new > self.max_length:
             raise ValueError(
@@ -478,7 +483,8 @@ def generate(
     """Continue prompts one token at a time.
 
     Args:
-        model: a ``TinyTransformer``; without a cache any module from ids to logits.
+        model: a ``TinyTransformer``; without a cache any module from ids to logits that has a
+            ``vocab_size``.
         ids: prompts, ``(B, S)``.
         max_new_tokens: how many to add.
         use_cache: keep keys and values instead of recomputing them; the same logits to rounding.
@@ -499,6 +505,8 @@ def generate(
             before anything is computed. The model's modes and gradients stay as they were.
     """
     n_new = require_int("max_new_tokens", max_new_tokens, 0)
+    if not isinstance(model, nn.Module) or not hasattr(model, "vocab_size"):
+        raise TypeError(f"model must be a module with a vocab_size, not {type(model).__name__}")
     vocab_size = model.vocab_size
     require_ids("ids", ids, vocab_size)
     batch, n_prompt = ids.shape
@@ -509,7 +517,7 @@ def generate(
         )
     if use_cache and not hasattr(model, "new_cache"):
         raise TypeError(f"{type(model).__name__} has no cache: pass use_cache=False")
-    _check_sampling(temperature, top_k, top_p, stop, vocab_size)
+    _check_sampling(temperature, generator, top_k, top_p, stop, vocab_size)
     shift = real = None
     if lengths is not None:
         lengths = require_lengths(lengths, n_prompt).to(ids.device)
@@ -552,15 +560,15 @@ def generate(
 
 
 def _check_sampling(
-    temperature: float, top_k: int | None, top_p: float | None, stop: int | None, vocab_size: int
+    temperature: Any, generator: Any, top_k: Any, top_p: Any, stop: Any, vocab_size: int
 ) -> None:
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float):
-        raise TypeError(f"temperature must be a number, not {type(temperature).__name__}")
-    if not 0 <= temperature < float("inf"):
+    if not 0 <= require_number("temperature", temperature) < float("inf"):
         raise ValueError(f"temperature must be 0 or more, and finite, but is {temperature}")
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
     if top_k is not None:
         require_int("top_k", top_k, 1)
-    if top_p is not None and not 0 < top_p <= 1:
+    if top_p is not None and not 0 < require_number("top_p", top_p) <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1 but is {top_p}")
     if stop is not None and require_int("stop", stop, 0) >= vocab_size:
         raise ValueError(f"stop is {stop} but the vocabulary goes from 0 to {vocab_size - 1}")

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnlab.core import require_int, require_tensor
+from attnlab.core import require_int, require_number, require_tensor
 from attnlab.model import require_ids
 
 Batches = Callable[[int, torch.Generator], tuple[Tensor, Tensor]]
@@ -71,13 +72,11 @@ def train(
     history = History()
     try:
         for step, loss in training_steps(
-            model, inputs, targets, lr=lr, seed=seed, schedule=schedule
+            model, inputs, targets, steps=steps, lr=lr, seed=seed, schedule=schedule
         ):
             history.losses.append(loss)
             if on_step is not None:
                 on_step(step, loss)
-            if step == steps - 1:
-                break
     except KeyboardInterrupt:
         history.interrupted = True
     return history
@@ -88,18 +87,19 @@ def training_steps(
     inputs: Tensor | Batches,
     targets: Tensor | None = None,
     *,
+    steps: int | None = None,
     lr: float,
     seed: int = 0,
     schedule: Callable[[int], float] | None = None,
 ) -> Iterator[Step]:
-    """The loop itself, without end: yields each loss, and updates when it is resumed.
+    """The loop itself: yields each loss, and updates when it is resumed.
 
-    Arguments and errors are those of ``train``. Whoever iterates decides when to stop, so a
-    picture can be drawn between two steps without a thread.
+    Arguments and errors are those of ``train``; without ``steps`` it has no end. Whoever iterates
+    decides when to stop, so a picture can be drawn between two steps without a thread.
     """
-    if isinstance(lr, bool) or not isinstance(lr, int | float):
-        raise TypeError(f"lr must be a number, not {type(lr).__name__}")
-    if not 0 < lr < float("inf"):
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
+    if not 0 < require_number("lr", lr) < float("inf"):
         raise ValueError(f"lr must be above 0, and finite, but is {lr}")
     if callable(inputs) == (targets is not None):
         raise TypeError("targets go with a tensor of inputs; a callable returns its own targets")
@@ -107,9 +107,8 @@ def training_steps(
     if not trainable:
         raise ValueError("the model has no parameter that may learn: all are frozen")
     optimizer = torch.optim.Adam(trainable, lr=lr)
-    generator = torch.Generator().manual_seed(seed)
-    step = 0
-    while True:
+    generator = torch.Generator().manual_seed(require_int("seed", seed, 0))
+    for step in count() if steps is None else range(steps):
         x, y = inputs(step, generator) if callable(inputs) else (inputs, targets)
         loss = next_token_loss(model(x), y)
         if not loss.isfinite():
@@ -120,7 +119,6 @@ def training_steps(
         if schedule is not None:
             optimizer.param_groups[0]["lr"] = lr * schedule(step)
         optimizer.step()
-        step += 1
 
 
 def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
@@ -135,13 +133,13 @@ def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """
     require_tensor("targets", targets, 1)
     batch, length, vocab_size = logits.shape
-    if targets.ndim == 1:
-        logits, targets = logits[:, -1:], targets[:, None]  # (B, 1, vocab), (B, 1)
-    if targets.shape != logits.shape[:2]:
+    if targets.shape not in ((batch,), (batch, length)):
         raise ValueError(
             f"targets of shape {tuple(targets.shape)} fit neither ({batch},) nor "
             f"({batch}, {length})"
         )
+    if targets.ndim == 1:
+        logits, targets = logits[:, -1:], targets[:, None]  # (B, 1, vocab), (B, 1)
     require_ids("targets", targets, vocab_size)
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten().long())
 

@@ -1,0 +1,393 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 1 · Static embeddings
+#
+# **The question.** *bank* means one thing in "river bank" and another in "money bank".
+# Can a table with one vector per word tell them apart?
+#
+# **Afterwards you can**
+# - turn a phrase into a matrix of embeddings, and say what each axis is;
+# - measure how alike two words are by a dot product and by a cosine;
+# - say what a static embedding cannot do, and why averaging does not repair it.
+#
+# **Builds on** Python and the matrix product. **Takes** about 35 minutes; there is a stopping point after each section.
+#
+# Press *Shift + Enter* to run a cell, and run every cell from the top.
+# You can change any number in any cell: nothing can break that *Kernel → Restart* does not mend.
+
+# %% [markdown]
+# **Two questions to warm up.** Answer in your head, then unfold.
+#
+# <details><summary>What is the shape of a (2, 3) matrix times a (3, 5) matrix?</summary>
+# (2, 5). The inner sizes must agree, and they disappear.
+# </details>
+#
+# <details><summary>What is [0, 0, 1] times a matrix with three rows?</summary>
+# Its third row. You multiply the first two rows by 0 and the third by 1, and add.
+# </details>
+
+# %% Setup tags=["setup"]
+try:
+    import attnlab  # noqa: F401
+except ModuleNotFoundError:
+    import sys
+
+    message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
+    raise ModuleNotFoundError(message) from None
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from attnlab import checks, plots
+from attnlab.data import corpus, embedding_table, encode, glove
+from attnlab.explorers import Explorer, choice, matrix
+
+torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+
+# %% [markdown]
+# ## 1. A table of rows
+#
+# A language model does not see words.
+# It sees **tokens**, the pieces a text is cut into; here every word is one token.
+# Each token has a whole number, its **id**, and the id picks one row of a table.
+# That row is the token's **embedding**: a list of numbers, that is, a vector.
+#
+# Our whole world has three words, and each gets two numbers so that we can draw it:
+#
+# | token | id | embedding |
+# |---|---|---|
+# | river | 0 | [2, 0] |
+# | money | 1 | [0, 2] |
+# | bank | 2 | [1, 0] |
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** Which row will *bank* get in "river bank", and which in "money bank"?
+
+# %% Two phrases, looked up
+E = embedding_table()  # (V, D) = (3, 2)
+river_bank = encode("river bank")  # ids (S,)
+money_bank = encode("money bank")
+print("river bank", river_bank.tolist(), "->", E[river_bank].tolist())
+print("money bank", money_bank.tolist(), "->", E[money_bank].tolist())
+assert torch.equal(E[river_bank][1], E[money_bank][1])
+
+# %% [markdown]
+# *bank* is [1, 0] both times.
+# The table is asked for "row 2" and has no way to know which words stand beside it.
+# Such an embedding is called **static**.
+
+# %% [markdown]
+# ### The same lookup three times
+#
+# Looking up a row can also be written as a matrix product.
+# A **one-hot** row is zero everywhere except for a single 1, at the place of the id.
+#
+# > A row times a matrix is a weighted sum of the matrix's rows.
+# > With a one-hot row, all the weight falls on one of them.
+#
+# Keep that sentence: attention will be the same sum with other numbers in the row.
+# PyTorch's `nn.Embedding` is this table, with rows that are *learned*.
+
+# %% Loop, matrix, PyTorch
+looked_up = torch.stack([E[i] for i in river_bank])  # loop over tokens: (S, D)
+one_hot = F.one_hot(river_bank, num_classes=3).float()  # (S, V)
+X = one_hot @ E  # (S, V) @ (V, D) -> (S, D)
+table = nn.Embedding.from_pretrained(E)
+assert_close(looked_up, X)
+assert_close(table(river_bank), X)
+print("one-hot", one_hot.tolist())
+print("X      ", X.tolist())
+
+# %% [markdown]
+# The rows of a phrase, stacked, are the matrix **X**.
+# In this course its axes always have the same letters:
+#
+# | letter | axis | here |
+# |---|---|---|
+# | `B` | batch: how many sequences at once | 1, so we leave it out |
+# | `S` | sequence: how many tokens | 2 |
+# | `D` | model width: numbers per token | 2 |
+#
+# Real models use the same picture with larger numbers.
+
+# %% The shape of X
+batch = torch.stack([E[river_bank], E[money_bank]])  # (B, S, D)
+large = torch.empty(2048, 4096, device="meta")  # a shape without memory behind it
+print("X:", tuple(X.shape))
+print("a batch of two phrases:", tuple(batch.shape))
+print("2,048 tokens at width 4,096:", tuple(large.shape), "=", f"{large.numel():,} numbers")
+
+# %% [markdown]
+# ### Not only banks
+#
+# A *mole* can sit on a face, and a chemist counts molecules in moles.
+# Here is a table with random rows for a few more words.
+
+# %% One row for two moles
+words = tuple("a carbon dioxide face his mole of on the".split())
+random_table = torch.randn(len(words), 4, generator=torch.Generator().manual_seed(0))  # (V, D)
+skin = random_table[encode("the mole on his face", words)]  # (5, 4)
+chemistry = random_table[encode("a mole of carbon dioxide", words)]  # (5, 4)
+print("mole has the same row in both:", torch.equal(skin[1], chemistry[1]))
+print("the shapes are", tuple(skin.shape), "and", tuple(chemistry.shape))
+assert torch.equal(skin[1], chemistry[1])
+
+# %% [markdown]
+# Two kinds of vector must be kept apart from now on:
+#
+# - the **input embedding**: one row per *id*, a learned parameter like any other, the same in every sentence;
+# - the **contextual hidden state**: one vector per *occurrence*, computed anew from the positions that occurrence may use.
+#   In a causal decoder (the kind that writes text) those are itself and the ones before it; in an encoder, all.
+#
+# This course is about how the first becomes the second.
+#
+# *Stopping point: about 10 minutes.*
+
+# %% [markdown]
+# ## 2. Directions carry meaning
+#
+# Why vectors, and not just ids?
+# Because two vectors can be compared.
+#
+# > **Box: the dot product.** Multiply entry by entry and add: [2, 0] · [1, 0] = 2·1 + 0·0 = 2.
+# > It is the two lengths times the cosine of the angle between the vectors:
+# > large when they point the same way, 0 when they are at right angles, negative when they point apart.
+#
+# Dividing by both lengths leaves the **cosine**: 1 for the same direction, 0 for a right angle.
+# The dot product counts length *and* angle; the cosine only the angle.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** *river* is [2, 0] and *bank* is [1, 0].
+# What is river · bank? What is their cosine? And bank · money?
+
+# %% Dot products and cosines
+river, money, bank = E
+assert river @ bank == 2 and bank @ bank == 1 and bank @ money == 0
+dots = E @ E.T  # (3, D) @ (D, 3) -> (3, 3): every word with every word
+lengths = E.norm(dim=1)  # (3,)
+cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3)
+assert_close(cosines, F.cosine_similarity(E[:, None], E[None, :], dim=-1))
+
+tokens = ["river", "money", "bank"]
+picture, (left, middle, right) = plots.panels(3)
+plots.vectors(left, tokens, E, "Three embeddings")
+plots.heatmap(middle, tokens, tokens, dots, kind="scores", title="Dot products", names=("", ""))
+plots.heatmap(right, tokens, tokens, cosines, title="Cosines", names=("", ""))
+picture
+
+# %% [markdown]
+# river · bank = 2 although both point the same way (cosine 1): *river* is simply longer, twice *bank*.
+# *money* is at right angles to both, so its dot product with *bank* is 0.
+
+# %% [markdown]
+# ### Move them yourself
+
+# %% Explorer: three vectors in the plane tags=["explorer"]
+picture, (left, middle, right) = plots.panels(3, height=3.4)
+arrows = plots.vectors(left, [*tokens, "average"], title="", limits=(-3, 3, -3, 3))
+dot_bars = plots.bars(middle, ["r · m", "r · b", "m · b"], title="Dot products", limits=(-9, 9))
+cos_bars = plots.bars(right, ["r, m", "r, b", "m, b"], title="Cosines", limits=(-1.2, 1.2))
+
+
+def show(vectors, phrase):
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    average = vectors[encode(phrase)].mean(dim=0)
+    arrows.update(torch.cat([vectors, average[None]]))
+    dot_bars.update([vectors[i] @ vectors[j] for i, j in pairs])
+    cos_bars.update([F.cosine_similarity(vectors[i], vectors[j], dim=0) for i, j in pairs])
+    x, y = average.tolist()
+    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; bank · river = {vectors[2] @ vectors[0]:.2f}."
+
+
+Explorer(
+    picture,
+    show,
+    goal="Turn bank until it is equally far from river and money: both cosines the same.",
+    vectors=matrix(3, 2, E, label="Embeddings", row_names=tokens),
+    phrase=choice(["river bank", "money bank", "river money bank"]),
+)
+
+# %% [markdown]
+# ### Where do the numbers come from?
+#
+# Nobody writes them down.
+# They are **parameters**: numbers that start at random and are nudged until a prediction gets better.
+# The oldest simple recipe is **skip-gram**: let each word predict the words it shares a sentence with.
+# The folded cell does that on a few thousand small generated sentences, in which fishermen see banks flood and bankers see banks fail.
+
+# %% Skip-gram: the result (unfold to see how) jupyter={"source_hidden": true}
+language = corpus()
+sentences = language.sample(4000, torch.Generator().manual_seed(0))  # (4000, 10) ids
+generator = torch.Generator().manual_seed(0)
+V = len(language.words)
+embedding = torch.randn(V, 8, generator=generator).mul(0.1).requires_grad_()
+context = torch.randn(V, 8, generator=generator).mul(0.1).requires_grad_()
+first, second = torch.combinations(torch.arange(sentences.shape[1])).T  # every pair of places
+pairs = sentences[:, first].flatten() * V + sentences[:, second].flatten()
+counts = torch.bincount(pairs, minlength=V * V).reshape(V, V).float()
+counts = counts + counts.T  # how often two words shared a sentence
+optimizer = torch.optim.Adam([embedding, context], lr=0.05)
+for _ in range(300):
+    log_p = F.log_softmax(embedding @ context.T, dim=1)  # (V, V)
+    loss = -(counts * log_p).sum() / counts.sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+chosen = "river shore flood bank loan fail lend".split()
+rows = embedding.detach()[encode(" ".join(chosen), language.words)]  # (7, 8)
+rows = F.normalize(rows - embedding.detach().mean(dim=0), dim=1)  # length 1: dot product = cosine
+learned = rows @ rows.T  # (7, 7)
+picture, axes = plots.panels(1, width=6)
+plots.heatmap(axes, chosen, chosen, learned, kind="values", title="Cosines after skip-gram",
+              names=("", ""), limit=1.0)  # fmt: skip
+river_side, money_side = learned[3, :3].mean(), learned[3, 4:].mean()
+across = learned[:3, 4:].mean()
+print("bank is nearer to both sides than the sides are to each other:",
+      bool(min(river_side, money_side) > across + 0.1))  # fmt: skip
+assert min(river_side, money_side) > across + 0.1
+picture
+
+# %% [markdown]
+# Words used alike have come to point alike: the river words form one block, the money words another.
+# And *bank*, which has only one row for both uses, has been pulled **between** them.
+#
+# The same is true of vectors trained on billions of real words.
+# These are from GloVe, a well-known set with 50 numbers per word.
+
+# %% Real vectors
+glove_words, glove_vectors = glove()  # (V, 50)
+
+
+def real_cosine(a, b):
+    rows = glove_vectors[encode(f"{a} {b}", glove_words)]
+    return F.cosine_similarity(rows[0], rows[1], dim=0).item()
+
+
+for a, b in [("bank", "money"), ("bank", "loan"), ("bank", "river"), ("river", "shore")]:
+    print(f"{a:5} and {b:5} {real_cosine(a, b):.2f}")
+
+# %% [markdown]
+# *bank* sits nearer to *money* than to *river*, because the texts speak of money more often.
+# One vector had to serve all of them.
+#
+# *Stopping point: about 25 minutes.*
+
+# %% [markdown]
+# ## 3. A first try at context: the average
+#
+# A word should know its neighbours.
+# The simplest way: replace every row by the average of the phrase.
+# That is again *a row times a matrix*, this time with equal numbers in the row.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** After averaging, what will *bank* be in each phrase?
+# And what will *river* be in "river bank"?
+
+# %% The average, twice
+equal = torch.full((2, 2), 1 / 2)  # every word counts the same
+river_average = equal @ E[river_bank]  # (S, S) @ (S, D) -> (S, D)
+money_average = equal @ E[money_bank]
+assert_close(river_average[1], E[river_bank].mean(dim=0))
+print("river bank ->", river_average.tolist())
+print("money bank ->", money_average.tolist())
+
+# %% [markdown]
+# Something has been won: *bank* is now [1.5, 0] beside *river* and [0.5, 1] beside *money*.
+# Same word, two vectors.
+#
+# But look at the two rows of each result: they are equal.
+# *river* and *bank* have become the same vector, because every word counts the same, **whoever asks**.
+# In a phrase of twenty words, "the" would count as much as "river".
+#
+# So the numbers in that row must not be fixed.
+# A word must be able to *ask*, and the others must be able to *answer*, some louder than others.
+# How a question and an answer can be made of vectors is the next notebook.
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 1.1.** Write the lookup as a matrix product: `ids` are whole numbers `(S,)`, `E` is `(V, D)`, the result is `(S, D)`.
+# No indexing with `E[ids]` this time.
+
+# %% Exercise 1.1 tags=["exercise"]
+def my_lookup(ids, E):
+    return ...  # your lines here
+
+
+checks.lookup(my_lookup)
+
+# %% Exercise 1.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+def lookup_solution(ids, E):
+    one_hot = F.one_hot(ids, num_classes=len(E)).to(E.dtype)  # (S, V)
+    return one_hot @ E  # (S, D)
+
+
+checks.lookup(lookup_solution)
+
+# %% [markdown]
+# **Exercise 1.2.** Write the cosine of two vectors `a` and `b`, both `(D,)`, without `F.cosine_similarity`.
+
+# %% Exercise 1.2 tags=["exercise"]
+def my_cosine(a, b):
+    return ...  # your lines here
+
+
+checks.cosine(my_cosine)
+
+# %% Exercise 1.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+def cosine_solution(a, b):
+    return (a @ b) / (a.norm() * b.norm())
+
+
+checks.cosine(cosine_solution)
+
+# %% [markdown]
+# ## Remember
+#
+# - An embedding is a row of a table, picked by id: the same row in every sentence.
+# - A row times a matrix is a weighted sum of the matrix's rows: one-hot looks up, equal numbers average.
+# - Dot products compare directions; the average brings context, but lets nobody ask.
+#
+# **Next:** [2 · Queries, keys, values](02_queries_keys_values.ipynb)
+
+# %% [markdown] tags=["further"]
+# ## Further
+#
+# Everything below is optional.
+#
+# **The embedding table is trained like any other parameter.**
+# Only the rows that were looked up receive a gradient (which way to nudge a parameter, and how strongly).
+
+# %% Which rows learn tags=["further"]
+trainable = nn.Embedding(3, 2)  # random start
+trainable(river_bank).sum().backward()
+print("learned:", trainable.weight.requires_grad)
+print("gradient of each row:", trainable.weight.grad.tolist())
+
+# %% [markdown] tags=["further"]
+# **Arithmetic with directions.**
+# In GloVe, *king* − *man* + *woman* points nearest to *queen*.
+# It is customary to leave out the three words of the question, and that is done here too; without it, the nearest word is *king* itself.
+
+# %% King, man, woman tags=["further"]
+asked = encode("king man woman", glove_words)
+king, man, woman = glove_vectors[asked]
+target = king - man + woman
+likeness = F.cosine_similarity(glove_vectors, target[None], dim=1)  # (V,)
+print("nearest of all:", glove_words[likeness.argmax()])
+likeness[asked] = -1
+print(f"nearest other: {glove_words[likeness.argmax()]} {likeness.max():.2f}")
+
+# %% [markdown] tags=["further"]
+# **Further reading.** Mikolov et al. 2013, *Efficient Estimation of Word Representations in Vector Space* (word2vec, skip-gram);
+# Pennington, Socher and Manning 2014, *GloVe: Global Vectors for Word Representation*.

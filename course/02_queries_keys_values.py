@@ -1,0 +1,335 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 2 · Queries, keys, values
+#
+# **The question.** A word should be able to *ask* the words around it, and each of them to *answer*.
+# How can a question and an answer be made of vectors?
+#
+# **Afterwards you can**
+# - compute every score of a phrase with one matrix product, and read the grid of scores;
+# - say which failure each of W_Q, W_K and W_V repairs;
+# - translate between the conventions of this course, of PyTorch, and of other texts.
+#
+# **Builds on** [notebook 1](01_static_embeddings.ipynb): X holds one embedding per row, and a dot product measures how alike two vectors are.
+# **Takes** about 35 minutes; there is a stopping point after each section.
+
+# %% [markdown]
+# **Two questions from notebook 1.** Answer in your head, then unfold.
+#
+# <details><summary>Why is the embedding of <em>bank</em> the same in "river bank" and "money bank"?</summary>
+# The table is asked for an id and nothing else. It does not see the neighbours.
+# </details>
+#
+# <details><summary>What is wrong with replacing each word by the average of its phrase?</summary>
+# Every word counts the same, whoever asks; so all words of the phrase become one vector.
+# </details>
+
+# %% Setup tags=["setup"]
+try:
+    import attnlab  # noqa: F401
+except ModuleNotFoundError:
+    import sys
+
+    message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
+    raise ModuleNotFoundError(message) from None
+
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from attnlab import attention, checks, plots
+from attnlab.data import embedding_table, encode
+from attnlab.explorers import Explorer, choice, matrix
+
+E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
+tokens = ["river", "bank"]
+X = E[encode("river bank")]  # (S, D) = (2, 2)
+
+# %% [markdown]
+# ## 1. Let the embeddings ask
+#
+# Start with the simplest idea: a word asks with its own embedding.
+# It takes the dot product of its embedding with the embedding of each word of the phrase, its own included.
+# The vector that asks is called the **query**, the vector it is compared with a **key**, and the dot product is a **score**.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** *bank* is [1, 0] and *river* is [2, 0].
+# Which score does *bank* give to *river*, and which to itself?
+
+# %% The scores of bank, one at a time
+river, bank = X
+print("bank . river =", (bank @ river).item())
+print("bank . bank  =", (bank @ bank).item())
+
+# %% [markdown]
+# All scores form a grid.
+# **Rows are queries, columns are keys**: row *bank*, column *river* holds what *bank* gives to *river*.
+# There are three ways to compute it, and they agree.
+
+# %% Loop, matrix product, einsum
+looped = torch.zeros(2, 2)  # (S_q, S_k)
+for i in range(2):
+    for j in range(2):
+        looped[i, j] = X[i] @ X[j]  # query i meets key j
+
+scores = X @ X.T  # (S, D) @ (D, S) -> (S, S)
+assert_close(scores, looped)
+assert_close(scores, torch.einsum("id,jd->ij", X, X))
+scores.tolist()
+
+# %% [markdown]
+# **Why the transpose?** A matrix product multiplies rows by columns.
+# To make each query *row* meet each key *row*, the keys are laid on their side.
+#
+# The loop goes through the pairs one after another; the product does them all at once.
+# That is why graphics processors, which are made for such products, run attention fast.
+
+# %% Three phrases, three grids
+picture, axes = plots.panels(3)
+for ax, phrase in zip(axes, ["river bank", "money bank", "river money bank"]):
+    rows = E[encode(phrase)]
+    plots.heatmap(ax, phrase.split(), phrase.split(), rows @ rows.T, kind="scores", title=phrase)
+picture
+
+# %% [markdown]
+# Look at the last grid and you see two failures.
+#
+# 1. **It is symmetric**: what *bank* gives to *river*, *river* gives to *bank*.
+#    But "what does *bank* need to know?" and "what does *river* need to know?" are different questions.
+# 2. **It favours long vectors**: *bank* gives *river* more than itself, only because *river* is longer.
+#
+# A third failure does not show in a grid: the vector that is compared is also the vector that is passed on.
+# What a word is *found by* need not be what it *has to say*.
+#
+# *Stopping point: about 12 minutes.*
+
+# %% [markdown]
+# ## 2. Three matrices, each earned by a failure
+#
+# The repair is to give every word three vectors, each made from its embedding by a matrix of its own:
+#
+# | vector | made by | role | repairs |
+# |---|---|---|---|
+# | **query** | Q = X W_Q | what am I looking for? | asking and being asked differ |
+# | **key** | K = X W_K | what can I be matched on? | length and direction can be chosen |
+# | **value** | V = X W_V | what do I hand over? | being found and speaking differ |
+#
+# W_Q, W_K and W_V are parameters: learned, and **the same at every position**.
+# Such a product with a learned matrix is called a **projection**.
+#
+# Two analogies, and they are only that.
+# In a library, the query is your question, the key the label on a book's spine, the value what is written inside.
+# At a party, the query is who you hope to meet, the key your name badge, the value what you say.
+
+# %% [markdown]
+# ### Identity first
+#
+# If all three matrices are the identity, then Q = K = V = X, and we are back in section 1.
+# That is a shortcut for teaching; no trained model has it.
+# From there we change one number at a time.
+
+# %% Project the phrase: loop, then matrix
+W_Q = torch.tensor([[0.0, 1.0], [0.0, 0.0]])  # (D, d_k): asks for money's direction
+W_K = torch.eye(2)  # (D, d_k)
+W_V = torch.eye(2)  # (D, d_v)
+
+looped = torch.stack([x @ W_Q for x in X])  # one token at a time: (S, d_k)
+Q = X @ W_Q  # all at once: (S, D) @ (D, d_k) -> (S, d_k)
+assert_close(Q, looped)
+
+linear = nn.Linear(2, 2, bias=False)  # PyTorch keeps the transpose, (out, in)
+linear.weight.data = W_Q.T
+assert_close(linear(X), Q)
+print("Q =", Q.tolist())
+
+# %% [markdown]
+# `nn.Linear` computes `x @ weight.T`, so its `weight` is our W_Q transposed.
+# Reading the parameters of a real model, mind that.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** The phrase is now "river money bank", with that W_Q.
+# Will the grid of scores still be symmetric?
+# And which numbers change if we change W_V instead?
+
+# %% Asking is not being asked
+phrase = "river money bank".split()
+X3 = E[encode("river money bank")]  # (3, 2)
+steps = attention(X3 @ W_Q, X3 @ W_K, X3 @ W_V)
+assert_close(steps.raw, (X3 @ W_Q) @ (X3 @ W_K).T)  # the package does the same
+
+other_values = attention(X3 @ W_Q, X3 @ W_K, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]))
+assert torch.equal(steps.raw, other_values.raw)
+assert not torch.equal(steps.output, other_values.output)
+print("bank asks money:", steps.raw[2, 1].item(), "  money asks bank:", steps.raw[1, 2].item())
+picture, axes = plots.panels(1, width=4)
+plots.heatmap(axes, phrase, phrase, steps.raw, kind="scores", title="Scores, W_Q changed")
+picture
+
+# %% [markdown]
+# No longer symmetric: *bank* asks *money* (score 2), while *money* does not ask *bank* (score 0).
+# Changing W_Q or W_K changes the scores.
+# Changing W_V does not: it changes what is handed over, **not where one looks**.
+
+# %% [markdown]
+# **Widths.** Q and K must have the same width, called `d_k`, or their rows could not be multiplied.
+# It is often smaller than `D`.
+# V may have a width of its own, `d_v`.
+
+# %% Other widths
+projections = [torch.randn(2, width) for width in (3, 3, 5)]  # d_k = 3, d_v = 5
+steps = attention(*(X3 @ W for W in projections))
+print("scores", tuple(steps.raw.shape), " output", tuple(steps.output.shape))
+
+# %% [markdown]
+# ### Change every entry yourself
+
+# %% Explorer: W_Q, W_K, W_V -> vectors and scores tags=["explorer"]
+picture, (left, middle, right) = plots.panels(3, height=3.6)
+queries = plots.vectors(left, phrase, title="Queries", limits=(-4, 4, -4, 4))
+keys = plots.vectors(middle, phrase, title="Keys", limits=(-4, 4, -4, 4))
+grid = plots.heatmap(right, phrase, phrase, kind="scores", title="Scores")
+
+
+def show(W_Q, W_K, W_V, passing):
+    hidden = [float("nan") if word not in passing.split() else 0.0 for word in phrase]
+    steps = attention(X3 @ W_Q, X3 @ W_K, X3 @ W_V)
+    queries.update(X3 @ W_Q)
+    keys.update(X3 @ W_K)
+    grid.update(steps.raw + torch.tensor(hidden) + torch.tensor(hidden)[:, None])
+    asks, asked = steps.raw[2, 1].item(), steps.raw[1, 2].item()
+    value = (X3 @ W_V)[2].tolist()
+    return (
+        f"bank gives money {asks:.1f}, money gives bank {asked:.1f}; "
+        f"bank's value is [{value[0]:.1f}, {value[1]:.1f}]."
+    )
+
+
+Explorer(
+    picture,
+    show,
+    goal="Make bank give money a score of 2 while money gives bank 0. Then find a knob that changes no score.",
+    W_Q=matrix(),
+    W_K=matrix(),
+    W_V=matrix(),
+    passing=choice(["river bank", "money bank", "river money bank"], "river money bank", label="phrase"),
+    more=["W_V"],
+)
+
+# %% [markdown]
+# Set the phrase to "river bank" and move the *second row* of any matrix (the knobs 1, 0 and 1, 1).
+# Nothing moves: these knobs are dead.
+# Both words have a 0 in their second coordinate, and 0 times anything is 0.
+# *money* wakes them up.
+#
+# *Stopping point: about 27 minutes.*
+
+# %% [markdown]
+# ## 3. A rough full pass
+#
+# Scores are not yet an answer.
+# *bank* should receive a mixture of the values, in shares that follow its scores.
+# The obvious way to make shares: divide by the sum.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** *bank* gives *river* 2 and itself 1.
+# Which shares is that, and what is the mixture of the values [2, 0] and [1, 0]?
+
+# %% Shares by dividing by the sum
+bank_scores = scores[1]  # [2, 1]
+shares = bank_scores / bank_scores.sum()  # (S_k,)
+output = shares @ X  # a row times a matrix: (S_k,) @ (S_k, D) -> (D,)
+print("shares", [round(s, 4) for s in shares.tolist()])
+print("output", [round(x, 3) for x in output.tolist()])
+assert_close(shares, torch.tensor([2 / 3, 1 / 3]))
+assert_close(output, torch.tensor([5 / 3, 0.0]))
+
+# %% [markdown]
+# 2/3 and 1/3, and *bank* becomes [1.667, 0]: it has moved towards *river*.
+# That is a whole attention step in outline: *score, share, mix*.
+# A row times a matrix, once more, and this time the row was computed from the words.
+#
+# But now let one score be negative.
+
+# %% It breaks
+broken = torch.tensor([2.0, -1.0])
+print("shares of [2, -1]:", (broken / broken.sum()).tolist())
+worse = torch.tensor([1.0, -1.0])
+print("shares of [1, -1]:", (worse / worse.sum()).tolist())
+
+# %% [markdown]
+# A share of 2 and one of −1, or a division by zero.
+# Something better is needed than dividing by the sum: the **softmax** of the next two notebooks.
+#
+# One surprise in advance.
+# In "money bank" the score of *bank* for *money* is 0, and dividing by the sum would give it nothing.
+# After the softmax it gets a share all the same.
+
+# %% A score of 0 is not "no attention"
+X_money = E[encode("money bank")]
+steps = attention(X_money, X_money, X_money)
+print(f"score {steps.raw[1, 0].item():.0f}, attention weight {steps.weights[1, 0].item():.4f}")
+
+# %% [markdown]
+# ### Who attends to whom: a warning
+#
+# In the original paper and in this course, *the query attends to the key*, queries are rows, and each row will sum to 1.
+# Some texts, and one famous video, draw the grid the other way round and let the softmax run down the columns.
+# Neither is wrong, but mixing them is.
+#
+# | here | there | same thing |
+# |---|---|---|
+# | rows are queries, columns are keys | columns are queries, rows are keys | the grid is transposed |
+# | `x @ W`, x is a row | W x, x is a column | W is transposed |
+# | *bank* attends to *river* | *river* is attended to by *bank*; sometimes "*river* updates *bank*" | row *bank*, column *river* |
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 2.1.** Write the raw scores of a phrase: `X` is `(S, D)`, `W_Q` and `W_K` are `(D, d_k)`, the result is `(S, S)`.
+
+# %% Exercise 2.1 tags=["exercise"]
+def my_scores(X, W_Q, W_K):
+    return ...  # your lines here
+
+
+checks.scores(my_scores)
+
+# %% Exercise 2.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+def scores_solution(X, W_Q, W_K):
+    return (X @ W_Q) @ (X @ W_K).T  # (S, d_k) @ (d_k, S) -> (S, S)
+
+
+checks.scores(scores_solution)
+
+# %% [markdown]
+# **Exercise 2.2.** Choose W_Q and W_K so that in "river money bank" the word *bank* gives *money* a score at least 1 higher than it gives *river* and itself.
+# The explorer above is a good place to search.
+
+# %% Exercise 2.2 tags=["exercise"]
+my_W_Q = torch.eye(2)  # change the numbers
+my_W_K = torch.eye(2)
+
+checks.bank_asks_for_money(my_W_Q, my_W_K)
+
+# %% Exercise 2.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
+
+# %% [markdown]
+# ## Remember
+#
+# - Score of query i for key j: q_i · k_j. All at once: Q Kᵀ, rows are queries, columns are keys.
+# - W_Q and W_K decide where a word looks, W_V what it receives; all three are the same at every position.
+# - Shares made by dividing by the sum break on negative scores.
+#
+# **Next:** [3 · Scaling and masking](03_scaling_and_masking.ipynb)
+
+# %% [markdown] tags=["further"]
+# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*; 3Blue1Brown's video on attention, which draws queries as columns;
+# Bhayani's article on the matrices Q, K and V.

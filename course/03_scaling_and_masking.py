@@ -1,0 +1,454 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 3 · Scaling and masking
+#
+# **The question.** Scores are made. Before they become shares, two things happen to them:
+# they are divided by √d_k, and some are crossed out. Why?
+#
+# **Afterwards you can**
+# - explain with numbers why the divisor is √d_k, and not 1 or d_k;
+# - build a causal and a padding mask, and say what each hides;
+# - say what happens to a word that may attend to nothing.
+#
+# **Builds on** [notebook 2](02_queries_keys_values.ipynb): scores are Q Kᵀ, rows are queries, columns are keys.
+# **Takes** about 40 minutes; there is a stopping point after each section.
+
+# %% [markdown]
+# **Two questions from before.** Answer in your head, then unfold.
+#
+# <details><summary>Which matrix can you change without changing any score: W_Q, W_K or W_V?</summary>
+# W_V. It decides what is handed over, not where one looks.
+# </details>
+#
+# <details><summary>Why can shares not be made by dividing scores by their sum?</summary>
+# Scores may be negative or cancel out; then "shares" are negative, above 1, or a division by zero.
+# </details>
+
+# %% Setup tags=["setup"]
+try:
+    import attnlab  # noqa: F401
+except ModuleNotFoundError:
+    import sys
+
+    message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
+    raise ModuleNotFoundError(message) from None
+
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from attnlab import attention, causal_mask, checks, padding_mask, plots
+from attnlab.data import embedding_table, encode
+from attnlab.explorers import Explorer, choice, toggle
+
+torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+
+E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
+tokens = ["river", "bank"]
+X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X for now
+
+# %% [markdown]
+# ## Softmax in three lines
+#
+# The next notebook takes softmax apart; here you need only this much.
+# It turns a row of scores into shares that are positive and sum to 1, and
+# 1. a larger score gets a larger share;
+# 2. only *differences* between scores matter;
+# 3. a score of −∞ gets exactly nothing.
+
+# %% Three properties of softmax
+row = torch.tensor([2.0, 1.0, 0.0])
+hidden = torch.tensor([2.0, 1.0, -torch.inf])
+print("shares          ", [round(w, 4) for w in row.softmax(dim=-1).tolist()])
+print("all scores + 100", [round(w, 4) for w in (row + 100).softmax(dim=-1).tolist()])
+print("last one is -inf", [round(w, 4) for w in hidden.softmax(dim=-1).tolist()])
+assert_close(row.softmax(dim=-1), (row + 100).softmax(dim=-1), atol=1e-5, rtol=0)
+assert hidden.softmax(dim=-1)[2] == 0
+
+# %% [markdown]
+# ## 1. Why divide by √d_k
+#
+# In the formula every score is divided by the square root of the key width d_k.
+# For our example, d_k = 2:
+
+# %% Scaled scores: loop, matrix, package
+raw = X @ X.T  # (S, S)
+looped = torch.tensor([[(q @ k) / 2**0.5 for k in X] for q in X])
+scaled = raw / 2**0.5  # (S, S)
+assert_close(scaled, looped)
+assert_close(scaled, attention(X, X, X).scaled)
+print([[round(s, 4) for s in row] for row in scaled.tolist()])
+
+# %% [markdown]
+# > **Box: variance.** How far numbers stray from their mean: the mean of the squared distances.
+# > Its square root is the standard deviation.
+# > Variances of *independent* numbers add up.
+#
+# A score is a sum of d_k products, q₁k₁ + q₂k₂ + ….
+# If the components of q and k are independent, with mean 0 and variance 1, each product has variance 1, so the score has variance **d_k**.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** At d_k = 64, how far from 0 is a typical raw score: 1, 8 or 64?
+
+# %% The variance of a score, measured
+generator = torch.Generator().manual_seed(0)
+sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+measured = []  # twenty measurements at each size
+for d_k in sizes:
+    q, k = torch.randn(2, 20, 500, d_k, generator=generator)  # two tensors (20, 500, d_k)
+    measured.append((q * k).sum(dim=-1).var(dim=-1))  # (20,)
+measured = torch.stack(measured)  # (10, 20)
+picture, axes = plots.panels(1, width=5)
+line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", x="d_k", y="variance",
+                    xlim=(2, 1024), ylim=(1, 2000), xscale="log", yscale="log")  # fmt: skip
+line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
+line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
+assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
+picture
+
+# %% [markdown]
+# The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
+# Dividing by √d_k brings it back to about 1, **whatever the width**.
+#
+# ### What large scores do
+#
+# Let one random query meet 8 random keys, 2,000 times over.
+# We measure two things: the largest attention weight, and how much the weights react when the query changes a little.
+#
+# > **Box: sensitivity.** A derivative says how much a result moves when an input is nudged.
+# > We take all derivatives of the weights by the query and put them into one number, their norm.
+# > If it is near 0, nudging the query does nothing, and training, which nudges, cannot improve it.
+
+
+# %% Largest weight and sensitivity
+def measure(d_k, scale, draws=2000):
+    """Mean largest attention weight, median sensitivity, and the scores themselves."""
+    generator = torch.Generator().manual_seed(d_k)
+    q = torch.randn(draws, 1, d_k, generator=generator)
+    K = torch.randn(draws, 8, d_k, generator=generator)
+    steps = attention(q, K, K, scale=scale)
+    w = steps.weights[:, 0]  # (draws, 8)
+    dw_dscore = torch.diag_embed(w) - w[:, :, None] * w[:, None, :]  # (draws, 8, 8)
+    dw_dq = scale * dw_dscore @ K  # (draws, 8, d_k)
+    sensitivity = dw_dq.flatten(start_dim=1).norm(dim=1).median().item()
+    return w.max(dim=1).values.mean().item(), sensitivity, steps
+
+
+print("          largest weight           sensitivity")
+print(" d_k    1     1/√d_k  1/d_k     1      1/√d_k  1/d_k")
+table = {}
+for d_k in (2, 8, 32, 128, 512):
+    table[d_k] = [measure(d_k, scale)[:2] for scale in (1.0, d_k**-0.5, 1 / d_k)]
+    largest, sensitive = zip(*table[d_k])
+    print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
+
+# %% [markdown]
+# - **Unscaled**, the largest weight climbs from about 0.4 to above 0.9: one key takes all.
+#   The sensitivity first rises to about 1, then collapses to almost nothing.
+# - **Divided by √d_k**, both stay put: about 0.36 and 0.37 throughout.
+# - **Divided by d_k**, the weights drift to the uniform 1/8, and the sensitivity dies as well.
+#
+# So the divisor is not simply "against small gradients".
+# It keeps the scores at a size where attention can be sharp or soft *as it is learned to be*.
+
+# %% The same, asserted
+unscaled, by_root, by_width = (list(column) for column in zip(*table.values()))
+assert abs(unscaled[0][0] - 0.38) < 0.05 and abs(unscaled[-1][0] - 0.95) < 0.02
+assert all(abs(largest - 0.36) < 0.04 for largest, _ in by_root)
+assert abs(max(s for _, s in unscaled) - 1) < 0.1 and unscaled[-1][1] < 0.006  # about .005 or less
+assert all(abs(s - 0.37) < 0.07 for _, s in by_root)
+assert abs(by_width[-1][0] - 0.13) < 0.01 and abs(by_width[-1][1] - 0.015) < 0.001
+
+# %% Explorer: width and scale tags=["explorer"]
+picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
+spread = plots.curves(left, ["share of the scores"], "Scores", x="score", y="share",
+                      xlim=(-50, 50), ylim=(0, 1))  # fmt: skip
+weights = plots.bars(middle, range(1, 9), title="Attention weights of one query")
+numbers = plots.bars(right, ["largest", "sensitivity"], title="2,000 queries", limits=(0, 1.2))
+edges = torch.arange(-51.0, 52.0, 2.0)
+
+
+def show(d_k, scale):
+    factor = {"1": 1.0, "1/√d_k": d_k**-0.5, "1/d_k": 1 / d_k}[scale]
+    largest, sensitivity, steps = measure(d_k, factor)
+    shares = torch.histogram(steps.scaled.flatten().clamp(-50, 50), edges).hist / 16000
+    spread.update(x=(edges[1:] + edges[:-1]) / 2, **{"share of the scores": shares})
+    weights.update(steps.weights[0, 0])
+    numbers.update([largest, sensitivity])
+    return f"d_k = {d_k}, scores times {scale}: largest weight {largest:.2f}, sensitivity {sensitivity:.2f}."
+
+
+Explorer(
+    picture,
+    show,
+    goal="Kill the sensitivity in two different ways at d_k = 512, then bring it back.",
+    d_k=choice([2, 8, 32, 128, 512]),
+    scale=choice(["1", "1/√d_k", "1/d_k"]),
+)
+
+# %% [markdown]
+# **Where the argument ends.** It assumes independent components with mean 0.
+# If q and k are alike, the score has a mean too: for q = k it is d_k, and √d_k no longer tames it.
+# And with several heads (notebook 5) d_k is the width of *one head*, not the model width.
+#
+# *Stopping point: about 18 minutes.*
+
+# %% [markdown]
+# ## 2. The causal mask: do not look ahead
+#
+# A model that writes text reads from left to right.
+# At "river", the word after it does not exist yet, so *river* must not attend to it.
+# A **mask** says who may attend to whom; in this course **True means "may attend"**.
+#
+# A forbidden score is replaced by −∞, *before* the softmax, which then gives it exactly nothing.
+# One can write that as filling in, or as adding a matrix M of 0 and −∞: the result is the same.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** Which one of the four scores of "river bank" is crossed out?
+
+# %% The causal mask
+allowed = causal_mask(2)  # (S_q, S_k), True on and below the diagonal
+filled = scaled.masked_fill(~allowed, -torch.inf)  # (S, S)
+M = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
+assert_close(filled, scaled + M)
+
+steps = attention(X, X, X, allowed)
+assert_close(steps.masked, filled)  # the package does the same
+print([[round(s, 4) for s in row] for row in filled.tolist()])
+
+picture, (left, middle, right) = plots.panels(3)
+plots.heatmap(left, tokens, tokens, allowed, kind="mask", title="May attend?")
+plots.heatmap(middle, tokens, tokens, steps.masked, kind="scores", title="Masked scores")
+plots.heatmap(right, tokens, tokens, steps.weights)
+picture
+
+# %% [markdown]
+# *river* has only itself to look at, and gets all of it.
+# *bank* sees both, and nothing has changed for it.
+#
+# ### Edit the future
+#
+# Here is the test of a causal mask: change a later word, and nothing before it may move.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** We replace the last word of "river bank" by *money*.
+# Does the output of *river* change with the mask? And without it?
+
+# %% Change the last word
+edited = E[encode("river money")]
+for name, mask in [("with the mask   ", causal_mask(2)), ("without the mask", None)]:
+    before, after = attention(X, X, X, mask), attention(edited, edited, edited, mask)
+    print(name, [[round(x, 3) for x in steps.output[0].tolist()] for steps in (before, after)])
+
+# %% [markdown]
+# With the mask, *river* stays [2, 0].
+# Without it, *river* has read the word that comes after it.
+#
+# In an **encoder**, which reads finished text, that is wanted: no causal mask, every word sees every other, however far.
+#
+# **Why mask in training, when the whole text is there?**
+# Because one pass predicts the next word at *every* position at once.
+# The word after "river" is the very answer that position is to give; it must not see it.
+# The causal mask matters in training just as much as in writing.
+#
+# *Stopping point: about 28 minutes.*
+
+# %% [markdown]
+# ## 3. Padding, and the row with nothing to see
+#
+# Sequences of different length are put into one batch by filling up the short ones.
+# The filler is no text, and nobody should attend to it: that is a **padding mask**.
+# Causal hides the *future*, padding hides *filler*; a batch may need both, joined by "and".
+
+# %% Two masks are joined by "and"
+real = padding_mask([2, 3], 3)  # (B, 1, S_k): the first phrase has 2 real tokens, the second 3
+both = causal_mask(3) & real  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
+picture, axes = plots.panels(3)
+names = ["river", "bank", "(filler)"]
+plots.heatmap(axes[0], names, names, causal_mask(3), kind="mask", title="Causal")
+plots.heatmap(axes[1], names, names, real[0].expand(3, 3), kind="mask", title="Padding")
+plots.heatmap(axes[2], names, names, both[0], kind="mask", title="Both")
+picture
+
+# %% [markdown]
+# Filler on the *right* is harmless: every real word still sees at least itself.
+# With filler on the **left** and a causal mask, the filler's own row has nothing left to attend to.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** What should such a row give: an error, equal shares, or zeros?
+
+# %% A row that may attend to nothing: three answers
+left_padded = torch.stack([torch.zeros(2), *X])  # (3, 2): filler, river, bank
+allowed = causal_mask(3) & torch.tensor([False, True, True])  # row 0 sees nothing
+scores = left_padded @ left_padded.T / 2**0.5  # (3, 3)
+
+naive = scores.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+large = scores.masked_fill(~allowed, -1e9).softmax(dim=-1)
+steps = attention(left_padded, left_padded, left_padded, allowed)
+print("fill with -inf:", naive[0].tolist())
+print("fill with -1e9:", [round(w, 4) for w in large[0].tolist()])
+print("this course:   ", steps.weights[0].tolist())
+
+torch_output = F.scaled_dot_product_attention(*[left_padded[None]] * 3, attn_mask=allowed)
+assert_close(steps.output, torch_output[0])
+assert (naive[0] @ left_padded).isnan().all()
+
+# %% [markdown]
+# Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
+# The popular fill −1e9 hides the problem: the row spreads *equal weights over forbidden keys*.
+# PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
+
+# %% Explorer: masks tags=["explorer"]
+picture, (left, right) = plots.panels(2, width=8)
+masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
+weights = plots.heatmap(right, "123", "123")
+phrases = {"right": "river bank (filler)", "left": "(filler) river bank", "none": "river river bank"}
+vectors = {"river": E[0], "money": E[1], "bank": E[2], "(filler)": torch.zeros(2)}
+
+
+def show(causal, padding, filler, last_word):
+    phrase = phrases[filler].replace("bank", last_word).split()
+    x = torch.stack([vectors[word] for word in phrase])  # (3, 2)
+    allowed = torch.ones(3, 3, dtype=torch.bool)
+    if causal:
+        allowed = allowed & causal_mask(3)
+    if padding:
+        allowed = allowed & torch.tensor([word != "(filler)" for word in phrase])
+    steps = attention(x, x, x, allowed)
+    for heat, values in ((masked, steps.masked), (weights, steps.weights)):
+        heat.relabel(phrase, phrase)
+        heat.update(values)
+    river = steps.output[phrase.index("river")].tolist()
+    blind = [phrase[i] for i in range(3) if not allowed[i].any()]
+    blind = f" Nothing to attend to: {blind[0]}." if blind else ""
+    return f"The output of the first river is [{river[0]:.3f}, {river[1]:.3f}].{blind}"
+
+
+Explorer(
+    picture,
+    show,
+    goal="Change the last word: when does river's output move? Then find the row that sees nothing.",
+    causal=toggle(True, "causal mask"),
+    padding=toggle(False, "padding mask"),
+    last_word=choice(["bank", "money"], label="last word"),
+    filler=choice(["none", "right", "left"], label="filler"),
+    more=["filler"],
+)
+
+# %% [markdown]
+# ### What it costs
+#
+# The pattern has one entry per query and key, S_q · S_k of them, for every head.
+# Twice the text, four times the entries.
+
+# %% The price of everyone looking at everyone
+for n_tokens in (2, 256, 2048):
+    print(f"{n_tokens:5,} tokens: {n_tokens * n_tokens:9,} entries")
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 3.1.** Hide the future: `scores` is `(S, S)`, and every score above the diagonal becomes −∞.
+
+# %% Exercise 3.1 tags=["exercise"]
+def my_causal_scores(scores):
+    return ...  # your lines here
+
+
+checks.causal_scores(my_causal_scores)
+
+# %% Exercise 3.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+def causal_scores_solution(scores):
+    future = torch.ones_like(scores).triu(diagonal=1).bool()
+    return scores.masked_fill(future, -torch.inf)
+
+
+checks.causal_scores(causal_scores_solution)
+
+# %% [markdown]
+# **Exercise 3.2.** A model of width 768 has 12 heads that share its width equally.
+# By which number is each raw score *multiplied*?
+
+# %% Exercise 3.2 tags=["exercise"]
+my_scale = ...  # your number here
+
+checks.head_scale(my_scale)
+
+# %% Exercise 3.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+checks.head_scale((768 / 12) ** -0.5)
+
+# %% [markdown]
+# ## Remember
+#
+# - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the weights, the same at every width.
+# - A mask puts −∞ where a query may not look, before the softmax. True means "may attend".
+# - Causal hides the future, padding hides filler, and a row that sees nothing gives zeros.
+#
+# **Next:** [4 · Softmax and values](04_softmax_and_values.ipynb)
+
+# %% [markdown] tags=["further"]
+# ## Further
+#
+# Everything below is optional.
+#
+# **Gradients through a row that sees nothing.**
+# Adding −∞ lets NaN flow back into q, k and v alike; filling stops it at q and k, but not at v.
+# The package lets none through.
+
+# %% NaN, backwards tags=["further"]
+for name in ("add -inf", "masked_fill", "attnlab"):
+    q, k, v = (torch.ones(2, 2, requires_grad=True) for _ in range(3))
+    keep = torch.tensor([[True, False], [False, False]])
+    bias = torch.zeros(2, 2).masked_fill(~keep, -torch.inf)
+    if name == "add -inf":
+        output = (q @ k.T + bias).softmax(dim=-1) @ v
+    elif name == "masked_fill":
+        output = (q @ k.T).masked_fill(~keep, -torch.inf).softmax(dim=-1) @ v
+    else:
+        output = attention(q, k, v, keep).output
+    output.sum().backward()
+    print(f"{name:11}", {n: bool(x.grad.isnan().any()) for n, x in zip("qkv", (q, k, v))})
+
+# %% [markdown] tags=["further"]
+# **Half precision.** The largest number in float16 is 65,504, so −1e9 does not fit:
+# filling with it is an error, and adding it gives −inf, with the NaN that follows.
+
+# %% float16 tags=["further"]
+print("largest float16:", f"{torch.finfo(torch.float16).max:,.0f}")
+half = torch.zeros(2, dtype=torch.float16)
+try:
+    half.masked_fill(torch.tensor([True, False]), -1e9)
+except RuntimeError:
+    print("masked_fill(-1e9): an error")
+print("adding -1e9:", (half + torch.tensor(-1e9)).tolist())
+assert attention(*[half[None]] * 3, torch.tensor([[False]])).output.isfinite().all()
+
+# %% [markdown] tags=["further"]
+# **True is not True everywhere.** In `scaled_dot_product_attention`, as here, True means *keep*.
+# In `nn.MultiheadAttention`, True means *ignore*: hand it `~mask`.
+#
+# **Two alignments.** PyTorch's `is_causal=True` aligns its triangle at the top left.
+# While writing, the one new query must see *all* keys so far, so it has to be the bottom right, as in `causal_mask`.
+
+# %% Two conventions tags=["further"]
+x = X[None]  # (B, S, D)
+keep = causal_mask(2)
+module = torch.nn.MultiheadAttention(2, 1, bias=False, batch_first=True)
+weights_if_inverted = module(x, x, x, attn_mask=~keep)[1]
+print("MultiheadAttention with ~mask hides the future:", bool(weights_if_inverted[0, 0, 1] == 0))
+
+values = torch.tensor([[[1.0], [2.0], [3.0]]])  # (1, S_k, d_v)
+query, keys = torch.zeros(1, 1, 1), torch.zeros(1, 3, 1)
+top_left = F.scaled_dot_product_attention(query, keys, values, is_causal=True)
+ours = attention(query, keys, values, causal_mask(1, 3)).output
+print("one new query, three keys:", "is_causal", top_left.item(), "  causal_mask", ours.item())
+
+# %% [markdown] tags=["further"]
+# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.1 and its footnote on variance.

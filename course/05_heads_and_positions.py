@@ -1,0 +1,499 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 5 · Heads and positions
+#
+# **The question.** One attention step gives each word one pattern of weights, and it does not know the order of the words.
+# How can a word look at several things at once, and how does it learn what came first?
+#
+# **Afterwards you can**
+# - follow the shapes through several heads, and spot the classic mistake;
+# - show that attention without positions cannot tell "dog bites man" from "man bites dog";
+# - explain RoPE with a clock hand.
+#
+# **Builds on** [notebook 4](04_softmax_and_values.ipynb): attention(Q, K, V) = softmax(Q Kᵀ / √d_k + M) V, and each row of weights sums to 1.
+# **Takes** about 40 minutes; there is a stopping point after each section.
+
+# %% [markdown]
+# **Two questions from before.** Answer in your head, then unfold.
+#
+# <details><summary>Are attention weights learned?</summary>
+# No. They are computed anew for every input. Learned are the parameters W_Q, W_K, W_V (and, below, W_O).
+# </details>
+#
+# <details><summary>A word has weight 0.9 on another. Does that other word's value matter?</summary>
+# Yes: the output is weight times value. A weight of 0.9 on a value of zero carries nothing.
+# </details>
+
+# %% Setup tags=["setup"]
+try:
+    import attnlab  # noqa: F401
+except ModuleNotFoundError:
+    import sys
+
+    message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
+    raise ModuleNotFoundError(message) from None
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from attnlab import (
+    MultiHeadAttention,
+    attention,
+    causal_mask,
+    checks,
+    merge_heads,
+    plots,
+    rope,
+    sinusoidal_positions,
+    split_heads,
+)
+from attnlab.data import read_sentence, recorded_attention, recorded_mole
+from attnlab.explorers import Explorer, choice, slider
+from attnlab.training import seeded
+
+torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+
+
+def shape(x):
+    return str(tuple(x.shape)).replace(" ", "")
+
+
+# %% [markdown]
+# ## 1. Several heads
+#
+# In "the dog that bit the man slept", the word *slept* may want its subject, its tense and its neighbour, all at once.
+# One softmax gives one set of weights.
+# So a model runs several smaller attentions side by side, called **heads**, each with its own W_Q, W_K and W_V.
+#
+# First the shapes with one head, and now with a batch axis: B = 2 sequences of S = 3 tokens at width D = 8.
+
+# %% One head
+generator = torch.Generator().manual_seed(0)
+X = torch.randn(2, 3, 8, generator=generator)  # (B, S, D)
+W_Q, W_K, W_V, W_O = torch.randn(4, 8, 8, generator=generator) / 8**0.5  # each (D, D)
+Q, K, V = X @ W_Q, X @ W_K, X @ W_V  # (B, S, D) each
+steps = attention(Q, K, V)
+print("X, Q, K, V", shape(Q), " scores, weights", shape(steps.weights), " output", shape(steps.output))
+
+# %% [markdown]
+# Two heads share the width: head 0 gets columns 0 to 3 of Q, K and V, head 1 gets columns 4 to 7.
+# Each is an attention of its own, with d_k = 4.
+# The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** Does each head see only half of the *sentence*?
+# And does a model with two heads need more parameters than one with a single head?
+
+# %% Two heads: loop, then all at once
+outputs = []
+for columns in (slice(0, 4), slice(4, 8)):  # one head at a time
+    outputs.append(attention(Q[..., columns], K[..., columns], V[..., columns]).output)  # (B, S, 4)
+looped = torch.cat(outputs, dim=-1) @ W_O  # (B, S, D)
+
+q, k, v = (x.reshape(2, 3, 2, 4).transpose(1, 2) for x in (Q, K, V))  # (B, H, S, d_k)
+steps = attention(q, k, v)  # weights (B, H, S, S), output (B, H, S, d_v)
+merged = steps.output.transpose(1, 2).reshape(2, 3, 8)  # (B, S, D)
+assert_close(merged @ W_O, looped)
+
+assert_close(split_heads(Q, 2), q)  # the package does the same
+assert_close(merge_heads(steps.output), merged)
+print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @ W_O))
+
+# %% [markdown]
+# Every head sees **all tokens**, through its own projection.
+# The heads divide the *width*, not the sentence.
+# And nothing has been added: W_Q, W_K, W_V and W_O have the same size for any number of heads.
+# The width must be divisible: 768 = 12 × 64 is a common choice.
+
+# %% The path of shapes: B=2, S=5, D=12, H=3
+x = torch.randn(2, 5, 12, generator=generator)
+module = seeded(lambda: MultiHeadAttention(12, n_heads=3), 0)
+q = split_heads(module.w_q(x), 3)
+steps = module(x)
+path = [x, q, steps.weights, split_heads(steps.output, 3), steps.output]
+names = ["X", "Q, K, V\nin heads", "scores,\nweights", "output\nper head", "merged,\ntimes W_O"]
+picture, axes = plots.panels(1, width=9.5, height=1.5)
+boxes = [(1.25 * i, 0, f"{name}\n{shape(t)}") for i, (name, t) in enumerate(zip(names, path))]
+plots.flow(axes, boxes, [(i, i + 1) for i in range(4)], "Through three heads", size=(1.0, 1.0))
+one_head = seeded(lambda: MultiHeadAttention(12, n_heads=1), 0)
+count = [sum(p.numel() for p in m.parameters()) for m in (one_head, module)]
+print("parameters with one head and with three:", count)
+assert count[0] == count[1]
+picture
+
+# %% [markdown]
+# ### The classic mistake
+#
+# To bring (B, S, D) to (B, H, S, d_k), split the last axis, *then* swap axes.
+# A single `view` to the final shape gives the right shape and the wrong numbers: it mixes tokens.
+
+# %% Right shape, wrong numbers
+numbers = torch.arange(12.0).reshape(1, 3, 4)  # (B, S, D): token 0 is 0..3, token 1 is 4..7
+right = numbers.reshape(1, 3, 2, 2).transpose(1, 2)  # (B, H, S, d_k)
+wrong = numbers.view(1, 2, 3, 2)
+print("head 0, right:", right[0, 0].tolist())
+print("head 0, wrong:", wrong[0, 0].tolist())
+assert right.shape == wrong.shape and not torch.equal(right, wrong)
+
+# %% [markdown]
+# ### PyTorch's own module agrees
+#
+# `nn.MultiheadAttention` keeps W_Q, W_K and W_V stacked in one matrix.
+# Given the same parameters, it gives the same output.
+
+# %% The same as nn.MultiheadAttention
+reference = nn.MultiheadAttention(12, 3, bias=False, batch_first=True)
+with torch.no_grad():
+    stacked = torch.cat([module.w_q.weight, module.w_k.weight, module.w_v.weight])  # (3D, D)
+    reference.in_proj_weight.copy_(stacked)
+    reference.out_proj.weight.copy_(module.w_o.weight)
+keep = causal_mask(5)
+theirs, their_weights = reference(x, x, x, attn_mask=~keep, average_attn_weights=False)
+ours = module(x, mask=keep)
+assert_close(ours.output, theirs)
+assert_close(ours.weights, their_weights)  # (B, H, S, S)
+print("output and weights agree; our True is their False")
+
+# %% Explorer: one heat map per head tags=["explorer"]
+sentence = "dog bites man today".split()
+embedded = torch.randn(1, 4, 12, generator=torch.Generator().manual_seed(1))  # (B, S, D)
+picture, axes = plots.panels(6, height=2.0)
+heats = [plots.heatmap(ax, "    ", "    ", title=f"head {i + 1}", numbers=False)
+         for i, ax in enumerate(axes)]  # fmt: skip
+for heat in heats:
+    heat.relabel(["dog", "bites", "man", "today"], list("dbmt"))
+
+
+def show(heads, seed, sharpness):
+    module = seeded(lambda: MultiHeadAttention(12, heads), seed)
+    with torch.no_grad():
+        module.w_q.weight *= sharpness
+    weights = module(embedded).weights[0]  # (H, S, S)
+    for i, (ax, heat) in enumerate(zip(axes, heats)):
+        ax.set_visible(i < heads)
+        if i < heads:
+            heat.update(weights[i].detach())
+    looks = [sentence[i] for i in weights[:, 2].argmax(dim=-1)]
+    return f"{heads} heads of width {12 // heads}; 'man' looks most at: {', '.join(looks)}."
+
+
+Explorer(
+    picture,
+    show,
+    goal="Find a start at which two heads look at different words for 'man'. These heads have not been trained.",
+    heads=choice([1, 2, 3, 4, 6], 3),
+    seed=slider(0, 20, 0),
+    sharpness=slider(1.0, 10.0, 4.0, label="scores times"),
+    more=["sharpness"],
+)
+
+# %% [markdown]
+# *Stopping point: about 18 minutes.*
+
+# %% [markdown]
+# ## 2. Attention does not know the order
+#
+# Nothing in softmax(Q Kᵀ / √d_k) V says which row came first.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** We feed "dog bites man" and "man bites dog" to the same attention, without a mask.
+# Will the output vector of *dog* differ?
+
+# %% Dog bites man
+dog, bites, man = torch.randn(3, 12, generator=torch.Generator().manual_seed(2))
+first = torch.stack([dog, bites, man])[None]  # (B, S, D)
+second = torch.stack([man, bites, dog])[None]
+out_first, out_second = module(first).output[0], module(second).output[0]  # (S, D)
+assert_close(out_first, out_second.flip(0))
+print("same three vectors, in another order:", torch.allclose(out_first, out_second.flip(0), atol=1e-6))
+
+masked_first = module(first, mask=causal_mask(3)).output[0]
+masked_second = module(second, mask=causal_mask(3)).output[0]
+print("with a causal mask still the same:", torch.allclose(masked_first, masked_second.flip(0), atol=1e-6))
+
+# %% [markdown]
+# Without positions and without a mask, attention is **permutation-equivariant**: reorder the words, and the same vectors come out, reordered.
+# A causal mask breaks the symmetry a little, because later words see more.
+# That is a weak hint; models that are to use order are given positions.
+#
+# The oldest way is to **add** a vector for the position: x_i = e_i + p_i.
+
+# %% Add positions
+positions = sinusoidal_positions(3, 12)  # (S, D), fixed; could be learned as well
+out_first = module(first + positions).output[0]  # (B, S, D) + (S, D)
+out_second = module(second + positions).output[0]
+print("still the same vectors:", torch.allclose(out_first, out_second.flip(0), atol=1e-3))
+assert not torch.allclose(out_first, out_second.flip(0), atol=1e-3)
+
+# %% [markdown]
+# Now *dog* as the one who bites and *dog* as the one who is bitten are two vectors.
+#
+# *Stopping point: about 24 minutes.*
+
+# %% [markdown]
+# ## 3. RoPE: turn, do not add
+#
+# What matters in language is mostly *how far apart* two words are, less where they stand in the book.
+# **Rotary position embedding (RoPE)** builds that in.
+#
+# > **Box: rotation.** To turn [a, b] by the angle t, compute [a cos t − b sin t, a sin t + b cos t].
+# > The length stays the same. The dot product of two vectors depends on their lengths and on the angle *between* them only.
+#
+# Think of the query and the key as clock hands.
+# At position 0 nothing happens; with each further position, the hand is turned by the same angle.
+# Turn both hands by the same amount, and the angle between them stays.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** A query at position 3 meets a key at position 1; then both move to positions 103 and 101.
+# Which of the scores changes?
+
+# %% A clock hand: loop, matrix, package
+q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
+
+
+def turn(x, position):  # one pair of coordinates, 1 radian per position
+    c, s = torch.cos(torch.tensor(position)), torch.sin(torch.tensor(position))
+    rotation = torch.stack([torch.stack([c, s]), torch.stack([-s, c])])  # (2, 2), for rows: x @ R
+    return x @ rotation
+
+
+for m, n in [(3.0, 1.0), (103.0, 101.0), (3.0, 2.0)]:
+    print(f"positions {m:3.0f} and {n:3.0f}: score {(turn(q, m) @ turn(k, n)).item():.4f}")
+assert_close(turn(q, 3.0) @ turn(k, 1.0), turn(q, 103.0) @ turn(k, 101.0), atol=1e-4, rtol=0)
+assert_close(turn(q, 3.0).norm(), q.norm())  # lengths are kept
+assert_close(rope(q[None], torch.tensor([3]))[0], turn(q, 3.0))  # the package does the same
+
+# %% [markdown]
+# Distance 2 gives the same score at 3 and 1 as at 103 and 101; distance 1 gives another.
+# The score depends on **content and distance**, not on distance alone: other hands, other scores.
+#
+# The **values are not turned**: what a word has to say does not depend on where it stands.
+# Only where one looks does.
+#
+# ### Many hands
+#
+# One hand is ambiguous: after a full turn it points where it was.
+# So a head of width d_k has d_k / 2 pairs of coordinates, each a hand with its own speed, from fast to very slow, like the hands of a clock.
+
+# %% Every pair has its own speed
+pairs = torch.tensor([[1.0, 0.0] * 4])  # a vector of width 8: four hands, all pointing right
+turned = rope(pairs.expand(60, 8), torch.arange(60))  # (S, 8)
+picture, axes = plots.panels(1, width=6.5, height=2.6)
+hands = plots.curves(axes, ["pair 1", "pair 2", "pair 3", "pair 4"], "First coordinate of each hand",
+                     x="position", y="cosine", xlim=(0, 59), ylim=(-1.1, 1.1))  # fmt: skip
+hands.update(**{f"pair {i + 1}": turned[:, 2 * i] for i in range(4)})
+picture
+
+# %% Explorer: two positions and a shift tags=["explorer"]
+picture, (left, right) = plots.panels(2, width=8, height=3.4)
+plane = plots.vectors(left, ["query", "key"], title="Clock hands", limits=(-1.5, 1.5, -1.5, 1.5))
+scores = plots.bars(right, ["score", "shifted"], title="Scores", limits=(-1.2, 1.2))
+
+
+def show(query_at, key_at, shift, angle):
+    key = turn(k, angle)  # the content of the key
+    here = (rope(q[None], torch.tensor([query_at])) @ rope(key[None], torch.tensor([key_at])).T).item()
+    hands = [rope(q[None], torch.tensor([query_at + shift])), rope(key[None], torch.tensor([key_at + shift]))]
+    shifted = (hands[0] @ hands[1].T).item()
+    plane.update(torch.cat(hands))
+    scores.update([here, shifted])
+    return (
+        f"Positions {query_at} and {key_at}: score {here:.3f}; "
+        f"both {shift} further: {shifted:.3f}. Distance {query_at - key_at}."
+    )
+
+
+Explorer(
+    picture,
+    show,
+    goal="Shift both words: the hands turn, the score stays. Then change the distance by one.",
+    shift=slider(0, 100, 0),
+    query_at=slider(0, 20, 3, label="query at"),
+    key_at=slider(0, 20, 1, label="key at"),
+    angle=slider(0.0, 6.2, 0.0, label="turn the key's content"),
+    more=["angle"],
+)
+
+# %% [markdown]
+# ### From a step to a model
+#
+# A **block** wraps attention with three more parts.
+#
+# > **Box.** *Normalisation* (LayerNorm, RMSNorm) brings each token's vector to a standard size, so that numbers neither explode nor vanish.
+# > An *MLP* (multi-layer perceptron) is two or three learned matrices with a bend between them, applied to each token alone.
+#
+# Attention moves information *between* tokens, the MLP works *within* each.
+# Both results are added to what was there: the residual path runs straight through.
+# Blocks are stacked; a model has from two to a hundred.
+
+# %% The wiring of one block
+picture, axes = plots.panels(1, width=9.5, height=2.0)
+boxes = [(0, 0, "x"), (1, 1, "normalise"), (2, 1, "attention"), (3, 0, "add"),
+         (4, 1, "normalise"), (5, 1, "MLP"), (6, 0, "add"), (7, 0, "next block")]  # fmt: skip
+wires = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5), (5, 6), (3, 6), (6, 7)]
+plots.flow(axes, boxes, wires, "One block", size=(0.75, 0.5))
+picture
+
+# %% [markdown]
+# **Does it work in a real model?**
+# We let a small real encoder (all-MiniLM-L6-v2: 6 blocks, 12 heads, width 384) read twelve sentences with *mole*: four about skin, four about chemistry, four about the animal.
+# After each block we ask: is the *mole* most like this one used in the same sense?
+
+# %% mole in three senses
+mole = recorded_mole()  # states (12 sentences, 7 layers, D = 384); layer 0 is before the first block
+same_sense = []
+for layer in range(7):
+    states = F.normalize(mole.states[:, layer], dim=1)  # (12, D), length 1
+    likeness = states @ states.T - 2 * torch.eye(12)  # cosines; nobody is his own neighbour
+    nearest = likeness.argmax(dim=1).tolist()
+    same_sense.append(sum(mole.senses[i] == mole.senses[j] for i, j in enumerate(nearest)))
+print("same sense, of 12, before block 1 and after each block:", same_sense)
+assert same_sense[0] <= 2 and same_sense[3:6] == [12, 12, 12]
+
+# %% [markdown]
+# Before the first block the nearest *mole* tells nothing about the sense: the row of the table is the same in all twelve sentences, and only the position differs.
+# After three blocks it is right every time.
+# That is contextualisation, measured.
+#
+# *Stopping point: about 36 minutes.*
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 5.1.** Split into heads: `x` is `(B, S, D)`, the result is `(B, n_heads, S, D / n_heads)`.
+
+# %% Exercise 5.1 tags=["exercise"]
+def my_split(x, n_heads):
+    return ...  # your lines here
+
+
+checks.split(my_split)
+
+# %% Exercise 5.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+def split_solution(x, n_heads):
+    B, S, D = x.shape
+    return x.reshape(B, S, n_heads, D // n_heads).transpose(1, 2)
+
+
+checks.split(split_solution)
+
+# %% [markdown]
+# **Exercise 5.2.** Turn each row of `x` `(S, 2)` by its position in `positions` `(S,)`, one radian per position, counter-clockwise.
+# No `rope` this time.
+
+# %% Exercise 5.2 tags=["exercise"]
+def my_rotation(x, positions):
+    return ...  # your lines here
+
+
+checks.rotate_pair(my_rotation)
+
+# %% Exercise 5.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+def rotation_solution(x, positions):
+    a, b = x[:, 0], x[:, 1]
+    c, s = positions.cos(), positions.sin()
+    return torch.stack([a * c - b * s, a * s + b * c], dim=1)  # (S, 2)
+
+
+checks.rotate_pair(rotation_solution)
+
+# %% [markdown]
+# ## Remember
+#
+# - Heads divide the width, not the sentence; split the axis, then swap; the parameters stay as many.
+# - Attention alone does not know the order; positions are added to x, or q and k are turned (RoPE).
+# - With RoPE a score depends on content and distance; values are not turned.
+#
+# **Next:** [6 · Tiny trainer and KV cache](06_tiny_trainer_and_kv_cache.ipynb)
+
+# %% [markdown] tags=["further"]
+# ## Further
+#
+# Everything below is optional.
+#
+# **Sinusoidal positions** are the fixed vectors that the first transformer added.
+# Even columns hold sines, odd columns cosines, each pair at its own speed.
+
+# %% Sinusoidal positions tags=["further"]
+table = sinusoidal_positions(40, 16)  # (S, D)
+angle = 3 / 10000 ** (4 / 16)  # position 3, columns 4 and 5
+assert_close(table[3, 4:6], torch.tensor([angle, angle + torch.pi / 2]).sin())
+picture, axes = plots.panels(1, width=5, height=3)
+plots.heatmap(axes, [""] * 40, [""] * 16, table, kind="values", title="Sinusoidal positions",
+              names=("position", "column"), numbers=False, limit=1.0)  # fmt: skip
+axes.set(xticks=[0, 5, 10, 15], yticks=[0, 10, 20, 30])
+axes.set(xticklabels=[0, 5, 10, 15], yticklabels=[0, 10, 20, 30])
+picture
+
+# %% [markdown] tags=["further"]
+# **Two layouts of RoPE are in use.**
+# The paper pairs neighbours ("interleaved": 0 with 1, 2 with 3); Llama and many others pair the two halves (0 with 2, 1 with 3).
+# Both are right, and they are equal up to a fixed reordering of the columns; but a model trained with one must be run with it.
+
+# %% Interleaved and half tags=["further"]
+x = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+at_one = torch.tensor([1])
+print("interleaved", [round(n, 4) for n in rope(x, at_one)[0].tolist()])
+print("half       ", [round(n, 4) for n in rope(x, at_one, layout="half")[0].tolist()])
+order = [0, 2, 1, 3]
+assert_close(rope(x, at_one, layout="half"), rope(x[:, order], at_one)[:, order])
+
+# %% [markdown] tags=["further"]
+# **Heads of the real model.** Different heads have learned different relations.
+# Here is head 3 of block 1, counted from 1.
+
+# %% A head that looks one token back tags=["further"]
+readings = {reading.text: reading for reading in recorded_attention()}
+reading = readings["He sat on the bank of the river."]
+head = reading.weights[0, 2]  # (S, S): block 1, head 3
+print(f"mean weight on the token before: {head.diagonal(-1)[:-1].mean():.2f}")
+picture, axes = plots.panels(1, width=5.5, height=4)
+plots.heatmap(axes, reading.tokens, reading.tokens, head, title="Block 1, head 3", numbers=False)
+picture
+
+# %% [markdown] tags=["further"]
+# **Special tokens.** This model puts [CLS] before each text and [SEP] after it.
+# Many heads rest on them when they have nothing to look for, so they soak up a good part of all attention.
+# Whoever averages maps must know that first.
+
+# %% What the special tokens soak up tags=["further"]
+shares = torch.stack([(r.weights[..., 0] + r.weights[..., -1]).mean(dim=(1, 2)) for r in readings.values()])
+print("share of [CLS] and [SEP], by block:", [round(x, 2) for x in shares.mean(dim=0).tolist()])
+
+# %% [markdown] tags=["further"]
+# **An honest limit.** In "The animal didn't cross the street because it was too tired", head 2 of block 4 lets *it* look at *animal*.
+# It is tempting to say that the head resolves the pronoun.
+# Try the two trophies before you believe it: *it* is the trophy when it is too big, and the suitcase when it is too small.
+
+# %% It, the trophy and the suitcase tags=["further"]
+for text, reading in readings.items():
+    if "it was too" in text:
+        tokens = list(reading.tokens)
+        from_it = reading.weights[3, 1, tokens.index("it")]  # (S_k,): block 4, head 2
+        print(f"{text[-12:]:12}", *(f"{w} {from_it[tokens.index(w)]:.2f}" for w in tokens
+              if w in ("animal", "street", "trophy", "suitcase")))  # fmt: skip
+
+# %% [markdown] tags=["further"]
+# The head stays on *trophy* both times: whatever it does, it does not settle whom *it* means.
+#
+# **Your own sentences.** With the model installed (one command, 84 MB), the next cell reads them.
+
+# %% A sentence of your own tags=["further", "nbval-ignore-output"]
+# nbval ignores this output: it depends on whether the optional model is installed
+try:
+    print(read_sentence("The mole dug a hole.").tokens)
+except ModuleNotFoundError as problem:
+    print(problem)
+
+# %% [markdown] tags=["further"]
+# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*; Su et al. 2021, *RoFormer* (RoPE);
+# Haviv et al. 2022, on causal models without positions; Jain and Wallace 2019 and Wiegreffe and Pinter 2019, on attention and explanation.

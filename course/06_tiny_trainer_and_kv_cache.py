@@ -1,0 +1,544 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 6 · Tiny trainer and KV cache
+#
+# **The question.** Who finds the numbers in W_Q, W_K and W_V?
+# And once they are found, how does a model write text without computing everything again for each word?
+#
+# **Afterwards you can**
+# - train a model with one attention head, and say what its loss curve shows;
+# - say why a large attention weight does not explain a prediction;
+# - write with a KV cache, say why it is exact, and compute how much memory it takes.
+#
+# **Builds on** [notebook 4](04_softmax_and_values.ipynb) (the attention step) and [notebook 5](05_heads_and_positions.ipynb) (heads, blocks, RoPE).
+# **Takes** about 45 minutes in two halves: *train*, then *generate*.
+
+# %% [markdown]
+# **Two questions from before.** Answer in your head, then unfold.
+#
+# <details><summary>What does the causal mask hide, and when is it needed?</summary>
+# The future. It is needed when writing and in training, because each position is trained to predict the word after it.
+# </details>
+#
+# <details><summary>Which of Q, K and V does RoPE turn?</summary>
+# Q and K. What a word hands over does not depend on where it stands.
+# </details>
+
+# %% Setup tags=["setup"]
+try:
+    import attnlab  # noqa: F401
+except ModuleNotFoundError:
+    import sys
+
+    message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
+    raise ModuleNotFoundError(message) from None
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from attnlab import (
+    KVCache,
+    MultiHeadAttention,
+    TinyCausalAttention,
+    TinyTransformer,
+    attention,
+    causal_mask,
+    checks,
+    generate,
+    plots,
+    train,
+)
+from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
+from attnlab.explorers import Explorer, choice, slider
+from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
+
+torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+
+# %% [markdown]
+# ## 1. Train
+#
+# The task is as small as it can be: after "river bank" comes *shore*, after "money bank" comes *loan*.
+# Both phrases end in *bank*, so a model that sees only the last word can do no better than guess.
+#
+# > **Box: cross-entropy.** The loss is −ln p, where p is the probability the model gave to the right word.
+# > p = 1 costs 0; p = 1/2 costs ln 2 = 0.6931; p near 0 costs a lot. It is measured in *nats*.
+
+# %% The task, and a model in four lines
+inputs, targets = toy_task()  # ids (B, S) = (2, 2), and the right next word (B,)
+model = seeded(TinyCausalAttention, 42)  # seed 42 fixes the random start; D = 12
+
+
+def forward(ids):
+    x = model.emb(ids)  # (B, S, D)
+    steps = attention(model.q(x), model.k(x), model.v(x), causal_mask(ids.shape[1]))
+    x = model.norm(x + model.o(steps.output))  # W_O, residual, LayerNorm
+    return model.lm_head(x)  # (B, S, vocab): one logit (score) for each word of the vocabulary
+
+
+assert_close(forward(inputs), model(inputs))  # the package does the same
+for phrase, answer in zip(inputs, targets):
+    print(decode(phrase, TOY_WORDS), "->", TOY_WORDS[answer])
+
+# %% [markdown]
+# > **Box: a gradient step.** For each parameter, the derivative of the loss says which way is downhill.
+# > Take a small step that way; its size is the *learning rate*. Then measure the loss again.
+# > Adam is a popular rule for choosing the step of each parameter.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** Guessing all five words alike would cost ln 5 = 1.6094.
+# Will the untrained model be better or worse than that?
+
+# %% The training loop
+optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+losses = []
+for _ in range(201):
+    logits = model(inputs)[:, -1]  # (B, vocab): only the last position is asked here
+    loss = F.cross_entropy(logits, targets)
+    losses.append(loss.item())  # a plain number, not a tensor
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=201, lr=0.03)
+assert_close(torch.tensor(same.losses), torch.tensor(losses))  # the package does the same
+first_below = next(i for i, loss in enumerate(losses) if max(losses[i:]) < 0.01)
+print(f"loss at the start {losses[0]:.4f}; below 0.01 from step {first_below} on")
+print("ends below 0.0001:", losses[-1] < 1e-4)
+assert abs(losses[-1] - 6e-5) < 2e-5
+
+# %% [markdown]
+# It starts at 2.0212, worse than guessing, because a random model is confidently wrong.
+# Then it learns both phrases within a few steps.
+#
+# ### The floor without context
+#
+# Was attention needed for that?
+# Set W_V to zero and do not let it learn: then nothing can flow from one word to another.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** How low can the loss go now?
+
+# %% Train without context
+def hold_at_zero(model, *names):
+    for name in names:
+        weight = getattr(model, name).weight
+        weight.data.zero_()
+        weight.requires_grad_(False)
+    return model
+
+
+blind = hold_at_zero(seeded(TinyCausalAttention, 42), "v")
+blind_losses = train(blind, inputs, targets, steps=201, lr=0.03).losses
+p = blind(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
+print(f"W_V = 0: ends at {blind_losses[-1]:.4f};", "p(shore), p(loan) =",
+      [round(x, 2) for x in p[0, 3:].tolist()])  # fmt: skip
+picture, axes = plots.panels(1, width=6)
+curve = plots.curves(axes, ["with context", "W_V = 0"], "Two runs", xlim=(0, 200), ylim=(0, 2.2))
+curve.level(math.log(2), "ln 2")
+curve.update(**{"with context": losses, "W_V = 0": blind_losses})
+picture
+
+# %% [markdown]
+# It stops at ln 2 = 0.6931, with both words at 0.50: a fair coin.
+# That line is the **floor without context**; whatever is below it was bought by attention.
+#
+# *Stopping point: about 12 minutes.*
+
+# %% [markdown]
+# ## 2. The 0.00 that works
+#
+# The model is right both times. So *bank* looks at *river* in one phrase and at *money* in the other?
+
+# %% [markdown] tags=["predict"]
+# **Vote before you run.** How large is the attention weight that *bank* gives to *river*?
+# About 1, about 0.5, or about 0?
+
+# %% Look at the weights
+model = seeded(TinyCausalAttention, 42)
+train(model, inputs, targets, steps=201, lr=0.03)
+weights = model.steps(inputs).weights  # (B, S, S)
+p = model(inputs)[:, -1].softmax(dim=-1)
+for i, word in enumerate(["river", "money"]):
+    looks, itself = weights[i, 1].tolist()
+    print(f"{word} bank: weight on {word} {looks:.2f}, on itself {itself:.2f};",
+          f"p({TOY_WORDS[targets[i]]}) > 0.99: {bool(p[i, targets[i]] > 0.99)}")  # fmt: skip
+
+# %% [markdown]
+# In "money bank" it is 1.00. In "river bank" it is **0.00**, and *shore* is predicted all the same.
+#
+# The model needs to tell two cases apart, and *one* signal is enough:
+# "money arrived" means *loan*; "nothing arrived" means *shore*.
+# And we can take away the choice altogether.
+
+# %% Without any choice of where to look
+even = hold_at_zero(seeded(TinyCausalAttention, 42), "q")  # all scores 0: weights 0.50 and 0.50
+even_losses = train(even, inputs, targets, steps=201, lr=0.03).losses
+print("W_Q = 0: weights", [round(w, 2) for w in even.steps(inputs).weights[0, 1].tolist()],
+      " loss below 0.0001:", even_losses[-1] < 1e-4)  # fmt: skip
+assert abs(even_losses[-1] - 7e-5) < 2e-5
+
+# %% [markdown]
+# The loss goes just as low. The value of the context word does the work, whatever its weight.
+#
+# Is seed 42 an odd one? Ask twenty others.
+
+# %% Twenty starts
+models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=range(20), steps=201, lr=0.03)
+looks = torch.stack([m.steps(inputs).weights[:, 1, 0] for m in models]).detach()  # (20, B)
+both = int((looks > 0.5).all(dim=1).sum())
+print(f"{both} of 20 look at the context word in both phrases, {20 - both} do not;",
+      "largest final loss below 0.0001:", bool(band[:, -1].max() < 1e-4))  # fmt: skip
+assert both == 15
+
+# %% [markdown]
+# 15 look where a person would, 5 do not, and all are equally right.
+# **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the head all have a part in it.
+
+# %% Explorer: retrain, then scrub through the training tags=["explorer"]
+picture, (left, middle, right) = plots.panels(3, ratios=(4, 3, 3))
+curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5))
+curve.level(math.log(2), "ln 2: no context")
+river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
+money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
+runs = {}  # settings -> losses, weights at each step, probabilities at each step
+
+
+def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
+    settings = (W_Q, W_K, W_V, learns, lr, seed, steps)
+    if settings not in runs:
+        model = seeded(TinyCausalAttention, seed)
+        for name, start in zip("qkv", (W_Q, W_K, W_V)):
+            weight = getattr(model, name).weight
+            if start != "random":
+                weight.data.copy_(torch.eye(12) if start == "identity" else torch.zeros(12, 12))
+            weight.requires_grad_(learns in ("all", f"only W_{name.upper()}"))
+        losses, maps, right_answers = [], [], []
+        for step, loss in training_steps(model, inputs, targets, lr=lr):
+            losses.append(loss)
+            with torch.no_grad():
+                maps.append(model.steps(inputs).weights)  # (B, S, S)
+                p = model(inputs)[:, -1].softmax(dim=-1)
+            right_answers.append(p[[0, 1], targets].tolist())
+            if step % 10 == 0:
+                curve.update(loss=losses)
+                yield f"Training: step {step} of {steps}, loss {loss:.3f}."
+            if step == steps:
+                break
+        runs[settings] = losses, maps, right_answers
+    losses, maps, right_answers = runs[settings]
+    at = min(at, steps)
+    curve.update(loss=losses, mark=at)
+    river_heat.update(maps[at][0])
+    money_heat.update(maps[at][1])
+    shore, loan = right_answers[at]
+    yield (
+        f"Step {at}: bank gives river {maps[at][0, 1, 0]:.2f} and money {maps[at][1, 1, 0]:.2f}; "
+        f"p(shore) {shore:.2f}, p(loan) {loan:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
+    )
+
+
+starts = ["random", "identity", "zero"]
+Explorer(
+    picture,
+    show,
+    goal="Scrub to the step where the loss breaks through ln 2. Then find a seed that looks at both words.",
+    at=slider(0, 200, 200, label="look at step"),
+    seed=slider(0, 50, 42),
+    W_V=choice(starts, label="W_V starts"),
+    W_Q=choice(starts, label="W_Q starts"),
+    W_K=choice(starts, label="W_K starts"),
+    learns=choice(["all", "only W_Q", "only W_K", "only W_V", "none of them"], label="may learn"),
+    lr=choice([0.003, 0.01, 0.03, 0.1], 0.03, label="learning rate"),
+    steps=slider(20, 200, 200),
+    more=["W_Q", "W_K", "learns", "lr", "steps"],
+)
+
+# %% [markdown]
+# **Stopping point: half-way, about 25 minutes.** The second half can wait for another day.
+
+# %% [markdown]
+# ## 3. Generate, and remember keys and values
+#
+# Now a model with two blocks and four heads, on the small generated language of notebook 1.
+# All positions are trained at once: position t predicts word t + 1, from the words up to t.
+# That language is finite, so we know the best possible loss *exactly*.
+
+# %% A transformer on a language with a known floor
+language = corpus()
+floors = language.floors()
+make = lambda: TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=64)
+transformer = seeded(make, 0)
+
+
+def batches(step, generator):
+    sentences = language.sample(64, generator)  # (B, 10)
+    return sentences[:, :-1], sentences[:, 1:]  # each position predicts the next word
+
+
+warm_up_and_cool_down = lambda s: min((s + 1) / 20, 1) * (1 + math.cos(math.pi * s / 150)) / 2
+history = train(transformer, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
+
+held_out = language.sample(1000, torch.Generator().manual_seed(1))
+with torch.no_grad():
+    loss = next_token_loss(transformer(held_out[:, :-1]), held_out[:, 1:]).item()
+best = language.exact_loss(held_out).mean().item()
+print("within 3 % of the best possible loss:", loss < 1.03 * best)
+picture, axes = plots.panels(1, width=6)
+curve = plots.curves(axes, ["loss"], "Two blocks", xlim=(0, 150), ylim=(0, 4.6))
+for name, floor in floors._asdict().items():
+    curve.level(floor, {"full": "all words before", "one_word": "one word", "none": "no word"}[name])
+curve.update(loss=history.losses)
+picture
+
+# %% [markdown]
+# The three dotted lines are the best that is possible with no word of context, with one word, and with all.
+# The curve goes down to the lowest: the model uses the whole sentence.
+#
+# ### Write one word at a time
+#
+# Take the logits of the last position, choose a word, append it, start again.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** "a fisherman saw that small bank …" and "a banker saw that small bank …":
+# the last four words are the same. Will the next one be?
+
+# %% Greedy generation: loop, then package
+def write(text, n_new):
+    ids = encode(text, language.words)[None]  # (1, S)
+    for _ in range(n_new):
+        logits = transformer(ids)[:, -1]  # (1, vocab)
+        ids = torch.cat([ids, logits.argmax(dim=-1, keepdim=True)], dim=1)  # (1, S + 1)
+    return ids
+
+
+for person in ("fisherman", "banker"):
+    prompt = f"a {person} saw that small bank"
+    ids = write(prompt, 1)
+    assert torch.equal(ids, generate(transformer, encode(prompt, language.words)[None], 1))
+    print(decode(ids[0], language.words))
+
+# %% [markdown]
+# ### What stays the same
+#
+# This loop computes every position again for each new word.
+# Must it? Append a word, and compare what the old positions computed.
+
+# %% Append a word: what changes at the old positions?
+x = torch.randn(1, 5, 12, generator=torch.Generator().manual_seed(0))  # (B, S, D)
+layer = seeded(lambda: MultiHeadAttention(12, 3), 0)
+
+
+def moved(mask4, mask5):
+    """Largest change of the first four outputs when a fifth word is appended."""
+    with torch.no_grad():
+        return (layer(x[:, :4], mask=mask4).output - layer(x, mask=mask5).output[:, :4]).abs().max()
+
+
+print("causal model: old positions move:", bool(moved(causal_mask(4), causal_mask(5)) > 1e-5))
+print("encoder:      old positions move:", bool(moved(None, None) > 1e-5))
+
+# %% [markdown]
+# In a causal model old positions cannot see the new word, so nothing about them changes: not their outputs, hence not their keys and values in the next block either.
+# **Keep them.** Old *queries* are never asked again, so they need not be kept.
+# In an encoder everything moves, and nothing can be kept.
+#
+# With a cache, a new word costs one query, one key and one value.
+
+# %% One head with a cache, by hand
+W_Q, W_K, W_V = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1))  # (D, d) each
+K, V = torch.empty(0, 4), torch.empty(0, 4)
+for t in range(5):
+    new = x[0, t : t + 1]  # (1, D)
+    K = torch.cat([K, new @ W_K])  # (t + 1, d): append the new key
+    V = torch.cat([V, new @ W_V])  # (t + 1, d): append the new value
+    cached = attention(new @ W_Q, K, V).output  # (1, d): the new query meets all keys
+    whole = attention(x[0] @ W_Q, x[0] @ W_K, x[0] @ W_V, causal_mask(5)).output[t]
+    assert_close(cached[0], whole)
+print("cached and uncached outputs agree at all 5 steps")
+
+# %% The whole model with a KVCache
+sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
+cache = transformer.new_cache(batch=1, capacity=10)
+largest = 0.0
+with torch.no_grad():
+    for t in range(10):
+        cached = transformer(sentence[:, t : t + 1], cache=cache)[:, -1]  # one new token
+        uncached = transformer(sentence[:, : t + 1])[:, -1]  # everything again
+        largest = max(largest, (cached - uncached).abs().max().item())
+print("largest difference of any logit below 0.00001:", largest < 1e-5)
+print(cache)
+
+# %% [markdown]
+# The cache is **exact**, not an approximation; what is left is rounding.
+#
+# ### Break it
+#
+# A cache is a promise that the past does not change.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** We change the *second* word of the sentence and keep the cache.
+# Which columns of the cache are wrong now?
+
+# %% Edit an early word
+edited = sentence.clone()
+edited[0, 1] = encode("banker" if "banker" not in decode(sentence[0], language.words) else "hiker",
+                      language.words)[0]  # fmt: skip
+fresh = transformer.new_cache(1, 10)
+with torch.no_grad():
+    transformer(edited, cache=fresh)
+stale = (fresh.keys - cache.keys).abs().amax(dim=(1, 2, 4)) > 1e-5  # (layers, positions)
+picture, axes = plots.panels(1, width=7, height=2.2)
+plots.heatmap(axes, ["block 1", "block 2"], decode(sentence[0], language.words).split(), ~stale,
+              kind="mask", title="Does the cached key still hold?", names=("", ""))  # fmt: skip
+print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
+print("block 2, stale columns:", stale[1].nonzero().flatten().tolist())
+picture
+
+# %% [markdown]
+# In block 1 only the edited word's own key is wrong.
+# In block 2 everything **to its right** is stale, because those words had looked at it.
+# Appending never does that; editing does.
+#
+# ### What it saves, and what it costs
+
+# %% The cache filling up
+n = 12
+computed_with = torch.eye(n) + 0.35 * torch.ones(n, n).tril(-1)  # 1: computed now, 0.35: kept
+computed_without = torch.ones(n, n).tril()
+picture, (left, right) = plots.panels(2, width=8)
+steps_down = [str(t + 1) for t in range(n)]
+for ax, values, title in ((left, computed_with, "With a cache"), (right, computed_without, "Without")):
+    plots.heatmap(ax, steps_down, steps_down, values, title=title, names=("step", "position"), numbers=False)
+scores_with = [t for t in range(1, 513)]  # one new query meets t keys
+scores_without = [t * t for t in range(1, 513)]  # t queries meet t keys
+print("scores for the 512th word:", scores_with[-1], "with,", f"{scores_without[-1]:,}", "without")
+picture
+
+# %% [markdown]
+# Dark cells are computed at that step, light ones are kept.
+# The work for each new word grows like S with the cache, and like S² without.
+#
+# The price is memory:
+# bytes = 2 × layers × key/value heads × head width × positions × batch × bytes per number.
+# The 2 is for keys *and* values.
+#
+# Since queries are not kept, several query heads may share one key/value head:
+# **grouped-query attention (GQA)**, or **multi-query attention (MQA)** if all share a single one.
+
+# %% Bytes
+def cache_bytes(layers, kv_heads, head_width, positions, batch=1, bytes_per_number=2):
+    return 2 * layers * kv_heads * head_width * positions * batch * bytes_per_number
+
+
+assert cache_bytes(2, 4, 8, 10, 1, 4) == cache.nbytes == KVCache(2, 1, 4, 10, 8).nbytes
+for name, kv_heads in (("32 heads", 32), ("8, GQA", 8), ("1, MQA", 1)):
+    size = cache_bytes(32, kv_heads, 128, 4096)
+    print(f"{name:8} {size / 2**20:5.0f} MiB = {size / 2**30} GiB")
+
+# %% [markdown]
+# *Stopping point: about 40 minutes.*
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 6.1.** Write the formula for the bytes of a cache yourself.
+
+# %% Exercise 6.1 tags=["exercise"]
+def my_cache_bytes(layers, kv_heads, head_width, positions, batch, bytes_per_number):
+    return ...  # your line here
+
+
+checks.cache_bytes(my_cache_bytes)
+
+# %% Exercise 6.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+checks.cache_bytes(cache_bytes)
+
+# %% [markdown]
+# **Exercise 6.2.** One step of one head with a cache.
+# `q_new`, `k_new` are `(1, d)`, `v_new` is `(1, d_v)`, the cache so far is `K` `(S, d)` and `V` `(S, d_v)`.
+# Return the output `(1, d_v)`, the new K and the new V.
+
+# %% Exercise 6.2 tags=["exercise"]
+def my_decode_step(q_new, k_new, v_new, K, V):
+    return ...  # your lines here
+
+
+checks.decode_step(my_decode_step)
+
+# %% Exercise 6.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+def decode_step_solution(q_new, k_new, v_new, K, V):
+    K, V = torch.cat([K, k_new]), torch.cat([V, v_new])  # (S + 1, d), (S + 1, d_v)
+    weights = (q_new @ K.T / q_new.shape[-1] ** 0.5).softmax(dim=-1)  # (1, S + 1)
+    return weights @ V, K, V
+
+
+checks.decode_step(decode_step_solution)
+
+# %% [markdown]
+# ## Remember
+#
+# - Training finds W_Q, W_K and W_V; ln 2 was the floor without context, and attention broke through it.
+# - Attention weights alone do not explain a prediction.
+# - The KV cache keeps keys and values, never queries; it is exact, until an early word is edited.
+#
+# You have come from a table of rows to a model that writes. Back to the start: [1 · Static embeddings](01_static_embeddings.ipynb)
+
+# %% [markdown] tags=["further"]
+# ## Further
+#
+# Everything below is optional.
+#
+# **Freeze one matrix.** Let W_Q, W_K or W_V stay at its random start while all else learns.
+# The tiny task is easy enough to be solved around any of them.
+
+# %% One matrix frozen tags=["further"]
+picture, axes = plots.panels(1, width=6)
+curve = plots.curves(axes, ["W_Q", "W_K", "W_V"], "One matrix frozen", xlim=(0, 60), ylim=(0, 2.2))
+for name in "qkv":
+    frozen = seeded(TinyCausalAttention, 42)
+    getattr(frozen, name).weight.requires_grad_(False)
+    frozen_losses = train(frozen, inputs, targets, steps=201, lr=0.03).losses
+    curve.update(**{f"W_{name.upper()}": frozen_losses[:61]})
+    print(f"W_{name.upper()} frozen: loss ends below 0.001:", frozen_losses[-1] < 1e-3)
+picture
+
+# %% [markdown] tags=["further"]
+# **Sampling.** Instead of the most likely word, draw one: the *temperature* flattens or sharpens the probabilities,
+# *top-k* keeps the k most likely words, *top-p* the fewest that together reach p.
+# Each text comes from a generator of random numbers with a seed of its own.
+
+# %% Draw sentences tags=["further"]
+prompt = encode("a", language.words)[None].expand(200, 1)  # 200 sentences at once
+drawn = generate(transformer, prompt, 9, temperature=1.0, generator=torch.Generator().manual_seed(0))
+possible = {tuple(row) for row in language.sentences.tolist()}
+share = sum(tuple(row) in possible for row in drawn.tolist()) / 200
+print("more than 8 in 10 are sentences of the language:", share > 0.8)
+
+# %% [markdown] tags=["further"]
+# **Checkpoints.** What a model has learned is its parameters, and they can be saved.
+# Load with `weights_only=True`: then the file can hold numbers, and no program.
+
+# %% Save and load tags=["further"]
+import io  # noqa: E402
+
+file = io.BytesIO()  # or a path
+torch.save(transformer.state_dict(), file)
+file.seek(0)
+copy = seeded(make, 1)
+copy.load_state_dict(torch.load(file, weights_only=True))
+with torch.no_grad():
+    print("the copy agrees:", torch.equal(copy(sentence), transformer(sentence)))
+
+# %% [markdown] tags=["further"]
+# **Further reading.** Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not Explanation*;
+# Shazeer 2019 (MQA); Ainslie et al. 2023 (GQA).

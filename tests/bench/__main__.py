@@ -1,0 +1,25 @@
+"""How fast is the course? Ratios measured in one run, so that they mean the same on any machine.
+
+python tests/bench                      everything (some minutes)
+python tests/bench redraw import        only these
+python tests/bench --repeats 5          fewer or more rounds than each part's own
+"""
+
+import argparse
+
+import imports
+import notebooks
+import redraw
+
+PARTS = {"redraw": redraw.run, "import": imports.run, "notebooks": notebooks.run}
+
+parser = argparse.ArgumentParser(prog="python tests/bench", description=__doc__.split("\n")[0])
+parser.add_argument("parts", nargs="*", metavar="part", help=f"some of: {', '.join(PARTS)}")
+parser.add_argument("--repeats", type=int, help="rounds of each part")
+chosen = parser.parse_args()
+for part in chosen.parts:
+    if part not in PARTS:
+        parser.error(f"there is no part called {part!r}: {', '.join(PARTS)}")
+for part in chosen.parts or PARTS:
+    print(f"\n{part}")
+    PARTS[part](**{"repeats": chosen.repeats} if chosen.repeats else {})

@@ -1,0 +1,58 @@
+"""A JupyterLab for these tests, in a copy of the repository, and a page of a real browser."""
+
+import os
+
+import lab_server
+import pytest
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium. Without it the tests are skipped; CI says that it must be there."""
+    if not lab_server.CHROMIUM:
+        reason = "no Chromium here: on Debian or Ubuntu, apt install chromium"
+        required = os.environ.get("ATTNLAB_REQUIRE_BROWSER") == "1"
+        (pytest.fail if required else pytest.skip)(reason)
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = lab_server.open_browser(started)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory):
+    """The home of a learner whose own Jupyter and IPython are set up so as to break the course."""
+    home = tmp_path_factory.mktemp("home")
+    for trap in (".jupyter/jupyter_server_config.py", ".ipython/profile_default/startup/trap.py"):
+        (home / trap).parent.mkdir(parents=True)
+        (home / trap).write_text("raise SystemExit('the course reads the learner's own settings')")
+    kernel = home / ".local/share/jupyter/kernels/python3/kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text('{"argv": ["false"], "display_name": "Theirs", "language": "python"}')
+    return home
+
+
+@pytest.fixture(scope="session")
+def copy(tmp_path_factory):
+    """The repository as it is now, committed, in a folder whose path has a space."""
+    return lab_server.copy_repository(tmp_path_factory.mktemp("a copy"))
+
+
+@pytest.fixture(scope="session")
+def address(browser, copy, home):
+    """Where Lab serves the copy."""
+    with lab_server.running_lab(copy, home) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser, address, copy):
+    """A new page. What a test leaves behind is taken back: its kernels and its changes."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(30_000)
+    yield page
+    page.evaluate("window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+    page.close()
+    lab_server.git(copy, "reset", "--hard", "--quiet")
+    lab_server.git(copy, "clean", "-fdq")

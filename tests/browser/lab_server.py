@@ -1,0 +1,137 @@
+"""The course's JupyterLab, started as `make lab` starts it, in a copy of the repository."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM_FLAGS = [
+    "--no-sandbox",  # root, in a container
+    "--disable-gpu",
+    # It has nothing to fetch.
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def git(folder, *words):
+    """What git says in a folder."""
+    who = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+    command = ["git", *who, *words]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def copy_repository(target):
+    """Copy what git tracks or would track, as it is now, and commit it there."""
+    for name in git(ROOT, "ls-files", "-z", "-co", "--exclude-standard").split("\0"):
+        if name and (ROOT / name).exists():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    git(target, "init", "--quiet")
+    git(target, "add", "--all")
+    git(target, "commit", "--quiet", "--message=copy")
+    return target
+
+
+def open_browser(playwright):
+    """Debian's Chromium: Playwright's own would have to be downloaded."""
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
+
+
+@contextmanager
+def running_lab(folder, home, *more):
+    """Run `make lab` in a folder with this Python, for a user whose home is `home`.
+
+    Yields its address, which has the token in it.
+    """
+    python = shlex.quote(sys.executable)
+    arguments = " ".join(["--no-browser", "--expose-app-in-browser", *more])
+    command = ["make", "lab", "SETUP=", f"PY={python}", f"ARGS={arguments}"]
+    # Not our own environment: when these tests run under make, its variables are in there.
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+    log = home / "lab.log"
+    with log.open("w") as output:
+        lab = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while not (address := re.search(r"http://127\.0\.0\.1:\S+token=\w+", log.read_text())):
+            assert lab.poll() is None, f"make lab ended:\n{log.read_text()}"
+            assert time.monotonic() < deadline, f"make lab gave no address:\n{log.read_text()}"
+            time.sleep(0.1)
+        yield address[0]
+    finally:
+        os.killpg(lab.pid, signal.SIGTERM)  # make, its shell and the server, which ends its kernels
+        lab.wait(timeout=60)
+
+
+# Lab's own commands rather than clicks: their promises tell when all is done, and no sooner.
+# A promise that waits for somebody to answer a dialog would wait for ever.
+PATIENCE = """
+async argument => Promise.race([
+    (async () => { BODY })(),
+    new Promise((_, reject) => setTimeout(() => {
+        const dialog = document.querySelector(".jp-Dialog")?.textContent ?? "no question";
+        reject(new Error(`Lab gave no answer in SECONDS seconds; it asks ${dialog}`));
+    }, SECONDS * 1000)),
+])
+"""
+
+
+def ask(page, body, argument=None, seconds=120):
+    """Run the body of a JavaScript function in Lab's page and return what it returns."""
+    code = PATIENCE.replace("BODY", body).replace("SECONDS", str(seconds))
+    return page.evaluate(code, argument)
+
+
+def open_file(page, address, path, viewer="default"):
+    """Open a file in Lab, as a double click does or, with another viewer, as Open With does."""
+    # A workspace of its own, so that Lab does not open what an earlier page had open.
+    page.goto(re.sub(r"/lab[^?]*", f"/lab/workspaces/{uuid.uuid4().hex}", address))
+    page.wait_for_function("window.jupyterapp")
+    ask(
+        page,
+        """
+        await jupyterapp.restored;
+        window.panel = await jupyterapp.commands.execute("docmanager:open", argument);
+        await panel.context.ready;
+        """,
+        {"path": path, "factory": viewer},
+    )
+
+
+def run_all(page):
+    """Run All Cells in the notebook that was opened; return it as Lab now has it."""
+    return ask(
+        page,
+        """
+        await panel.sessionContext.ready;
+        await jupyterapp.commands.execute("notebook:run-all-cells");
+        return panel.context.model.toJSON();
+        """,
+        seconds=300,
+    )
+
+
+def save(page):
+    """Save the file that was opened, as Ctrl+S does."""
+    ask(page, "await jupyterapp.commands.execute('docmanager:save');")
