@@ -32,8 +32,10 @@
 # <details><summary>What is [0, 0, 1] times a matrix with three rows?</summary>
 # Its third row. You multiply the first two rows by 0 and the third by 1, and add.
 # </details>
+#
+# Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -52,6 +54,7 @@ from attnlab.data import corpus, embedding_table, encode, glove
 from attnlab.explorers import Explorer, choice, matrix
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+torch.set_printoptions(sci_mode=False)
 
 # %% [markdown]
 # ## 1. A table of rows
@@ -95,7 +98,9 @@ assert torch.equal(E[river_bank][1], E[money_bank][1])
 # > With a one-hot row, all the weight falls on one of them.
 #
 # Keep that sentence: attention will be the same sum with other numbers in the row.
-# PyTorch's `nn.Embedding` is this table, with rows that are *learned*.
+# PyTorch's `nn.Embedding` is this table, with rows that are **parameters**: numbers that training adjusts.
+#
+# (`assert_close` stops the notebook if two tensors differ.)
 
 # %% Loop, matrix, PyTorch
 looked_up = torch.stack([E[i] for i in river_bank])  # loop over tokens: (S, D)
@@ -116,6 +121,7 @@ print("X      ", X.tolist())
 # | `B` | batch: how many sequences at once | 1, so we leave it out |
 # | `S` | sequence: how many tokens | 2 |
 # | `D` | model width: numbers per token | 2 |
+# | `V` | vocabulary: rows of the table (later, V will also be the matrix of values) | 3 |
 #
 # Real models use the same picture with larger numbers.
 
@@ -146,7 +152,7 @@ assert torch.equal(skin[1], chemistry[1])
 #
 # - the **input embedding**: one row per *id*, a learned parameter like any other, the same in every sentence;
 # - the **contextual hidden state**: one vector per *occurrence*, computed anew from the positions that occurrence may use.
-#   In a causal decoder (the kind that writes text) those are itself and the ones before it; in an encoder, all.
+#   In a causal decoder (the kind that writes text) those are itself and the ones before it; in an encoder (the kind that reads a finished text), all.
 #
 # This course is about how the first becomes the second.
 #
@@ -158,7 +164,7 @@ assert torch.equal(skin[1], chemistry[1])
 # Why vectors, and not just ids?
 # Because two vectors can be compared.
 #
-# > **Box: the dot product.** Multiply entry by entry and add: [2, 0] · [1, 0] = 2·1 + 0·0 = 2.
+# > **Box: the dot product.** Multiply entry by entry and add: [3, 1] · [1, 2] = 3·1 + 1·2 = 5.
 # > It is the two lengths times the cosine of the angle between the vectors:
 # > large when they point the same way, 0 when they are at right angles, negative when they point apart.
 #
@@ -174,8 +180,9 @@ river, money, bank = E
 assert river @ bank == 2 and bank @ bank == 1 and bank @ money == 0
 dots = E @ E.T  # (3, D) @ (D, 3) -> (3, 3): every word with every word
 lengths = E.norm(dim=1)  # (3,)
-cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3)
-assert_close(cosines, F.cosine_similarity(E[:, None], E[None, :], dim=-1))
+cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3) / ((3, 1) * (1, 3)) -> (3, 3)
+assert_close(cosines[0, 2], F.cosine_similarity(river, bank, dim=0))
+assert torch.tensor([3, 1]) @ torch.tensor([1, 2]) == 5  # the box
 
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3)
@@ -193,9 +200,13 @@ picture
 
 # %% Explorer: three vectors in the plane tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, height=3.4)
-arrows = plots.vectors(left, [*tokens, "average"], title="", limits=(-3, 3, -3, 3))
-dot_bars = plots.bars(middle, ["r · m", "r · b", "m · b"], title="Dot products", limits=(-9, 9))
-cos_bars = plots.bars(right, ["r, m", "r, b", "m, b"], title="Cosines", limits=(-1.2, 1.2))
+arrows = plots.vectors(left, [*tokens, "average"], title="Vectors", limits=(-3, 3, -3, 3))
+dot_bars = plots.bars(
+    middle, ["river · money", "river · bank", "money · bank"], title="Dot products", limits=(-9, 9)
+)
+cos_bars = plots.bars(
+    right, ["river, money", "river, bank", "money, bank"], title="Cosines", limits=(-1.2, 1.2)
+)
 
 
 def show(vectors, phrase):
@@ -211,7 +222,7 @@ def show(vectors, phrase):
 Explorer(
     picture,
     show,
-    goal="Turn bank until it is equally far from river and money: both cosines the same.",
+    goal="Turn bank until it has the same angle to river and to money: both cosines the same.",
     vectors=matrix(3, 2, E, label="Embeddings", row_names=tokens),
     phrase=choice(["river bank", "money bank", "river money bank"]),
 )
@@ -220,9 +231,9 @@ Explorer(
 # ### Where do the numbers come from?
 #
 # Nobody writes them down.
-# They are **parameters**: numbers that start at random and are nudged until a prediction gets better.
-# The oldest simple recipe is **skip-gram**: let each word predict the words it shares a sentence with.
-# The folded cell does that on a few thousand small generated sentences, in which fishermen see banks flood and bankers see banks fail.
+# They are parameters: they start at random and are nudged until a prediction gets better.
+# A simple, well-known recipe is **skip-gram**: let each word predict the words it shares a sentence with.
+# The folded cell does that on 4,000 generated sentences, such as "a fisherman saw that small bank flood near the shore", and compares the directions (after subtracting the average of all words).
 
 # %% Skip-gram: the result (unfold to see how) jupyter={"source_hidden": true}
 language = corpus()
@@ -243,7 +254,7 @@ for _ in range(300):
     loss.backward()
     optimizer.step()
 
-chosen = "river shore flood bank loan fail lend".split()
+chosen = "shore flood crumble bank loan fail lend".split()
 rows = embedding.detach()[encode(" ".join(chosen), language.words)]  # (7, 8)
 rows = F.normalize(rows - embedding.detach().mean(dim=0), dim=1)  # length 1: dot product = cosine
 learned = rows @ rows.T  # (7, 7)
@@ -252,8 +263,9 @@ plots.heatmap(axes, chosen, chosen, learned, kind="values", title="Cosines after
               names=("", ""), limit=1.0)  # fmt: skip
 river_side, money_side = learned[3, :3].mean(), learned[3, 4:].mean()
 across = learned[:3, 4:].mean()
-print("bank is nearer to both sides than the sides are to each other:",
-      bool(min(river_side, money_side) > across + 0.1))  # fmt: skip
+print(
+    f"bank and river side {river_side:.1f}, bank and money side {money_side:.1f}, across {across:.1f}"
+)
 assert min(river_side, money_side) > across + 0.1
 picture
 
@@ -273,12 +285,13 @@ def real_cosine(a, b):
     return F.cosine_similarity(rows[0], rows[1], dim=0).item()
 
 
-for a, b in [("bank", "money"), ("bank", "loan"), ("bank", "river"), ("river", "shore")]:
+pairs = "bank money, bank loan, bank river, river shore, river money"
+for a, b in (pair.split() for pair in pairs.split(", ")):
     print(f"{a:5} and {b:5} {real_cosine(a, b):.2f}")
 
 # %% [markdown]
-# *bank* sits nearer to *money* than to *river*, because the texts speak of money more often.
-# One vector had to serve all of them.
+# *bank* is nearer to each sense than *river* is to *money*, and nearer to *money* than to *river*, probably because the texts speak of money more often.
+# One vector has to serve both senses.
 #
 # *Stopping point: about 25 minutes.*
 
@@ -319,12 +332,14 @@ print("money bank ->", money_average.tolist())
 # **Exercise 1.1.** Write the lookup as a matrix product: `ids` are whole numbers `(S,)`, `E` is `(V, D)`, the result is `(S, D)`.
 # No indexing with `E[ids]` this time.
 
+
 # %% Exercise 1.1 tags=["exercise"]
 def my_lookup(ids, E):
     return ...  # your lines here
 
 
 checks.lookup(my_lookup)
+
 
 # %% Exercise 1.1, a solution jupyter={"source_hidden": true} tags=["solution"]
 def lookup_solution(ids, E):
@@ -337,12 +352,14 @@ checks.lookup(lookup_solution)
 # %% [markdown]
 # **Exercise 1.2.** Write the cosine of two vectors `a` and `b`, both `(D,)`, without `F.cosine_similarity`.
 
+
 # %% Exercise 1.2 tags=["exercise"]
 def my_cosine(a, b):
     return ...  # your lines here
 
 
 checks.cosine(my_cosine)
+
 
 # %% Exercise 1.2, a solution jupyter={"source_hidden": true} tags=["solution"]
 def cosine_solution(a, b):
@@ -376,7 +393,7 @@ print("gradient of each row:", trainable.weight.grad.tolist())
 
 # %% [markdown] tags=["further"]
 # **Arithmetic with directions.**
-# In GloVe, *king* − *man* + *woman* points nearest to *queen*.
+# Among the GloVe words recorded here, *king* − *man* + *woman* points nearest to *queen*.
 # It is customary to leave out the three words of the question, and that is done here too; without it, the nearest word is *king* itself.
 
 # %% King, man, woman tags=["further"]

@@ -30,8 +30,10 @@
 # <details><summary>What is wrong with replacing each word by the average of its phrase?</summary>
 # Every word counts the same, whoever asks; so all words of the phrase become one vector.
 # </details>
+#
+# Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -46,7 +48,9 @@ from torch.testing import assert_close
 
 from attnlab import attention, checks, plots
 from attnlab.data import embedding_table, encode
-from attnlab.explorers import Explorer, choice, matrix
+from attnlab.explorers import Explorer, matrix
+
+torch.set_printoptions(sci_mode=False)
 
 E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
 tokens = ["river", "bank"]
@@ -74,7 +78,7 @@ print("bank . bank  =", (bank @ bank).item())
 # There are three ways to compute it, and they agree.
 
 # %% Loop, matrix product, einsum
-looped = torch.zeros(2, 2)  # (S_q, S_k)
+looped = torch.zeros(2, 2)  # (S_q, S_k): queries by keys, here both S
 for i in range(2):
     for j in range(2):
         looped[i, j] = X[i] @ X[j]  # query i meets key j
@@ -87,6 +91,8 @@ scores.tolist()
 # %% [markdown]
 # **Why the transpose?** A matrix product multiplies rows by columns.
 # To make each query *row* meet each key *row*, the keys are laid on their side.
+#
+# In `einsum`, a letter that is missing after the arrow (here d) is multiplied and summed.
 #
 # The loop goes through the pairs one after another; the product does them all at once.
 # That is why graphics processors, which are made for such products, run attention fast.
@@ -118,10 +124,11 @@ picture
 # | vector | made by | role | repairs |
 # |---|---|---|---|
 # | **query** | Q = X W_Q | what am I looking for? | asking and being asked differ |
-# | **key** | K = X W_K | what can I be matched on? | length and direction can be chosen |
+# | **key** | K = X W_K | what can I be matched on? | what counts in a match is learned: a direction can be stretched, shrunk or turned |
 # | **value** | V = X W_V | what do I hand over? | being found and speaking differ |
 #
 # W_Q, W_K and W_V are parameters: learned, and **the same at every position**.
+# (Within one direction nothing changes: *river* stays twice *bank* under any matrix.)
 # Such a product with a learned matrix is called a **projection**.
 #
 # Two analogies, and they are only that.
@@ -133,10 +140,10 @@ picture
 #
 # If all three matrices are the identity, then Q = K = V = X, and we are back in section 1.
 # That is a shortcut for teaching; no trained model has it.
-# From there we change one number at a time.
+# From there we change one number: with W_Q[0, 1] = 1, the query of *bank* gets a part in the direction of *money*.
 
 # %% Project the phrase: loop, then matrix
-W_Q = torch.tensor([[0.0, 1.0], [0.0, 0.0]])  # (D, d_k): asks for money's direction
+W_Q = torch.tensor([[1.0, 1.0], [0.0, 1.0]])  # (D, d_k): one number is not the identity's
 W_K = torch.eye(2)  # (D, d_k)
 W_V = torch.eye(2)  # (D, d_v)
 
@@ -157,6 +164,8 @@ print("Q =", Q.tolist())
 # **Predict before you run.** The phrase is now "river money bank", with that W_Q.
 # Will the grid of scores still be symmetric?
 # And which numbers change if we change W_V instead?
+#
+# (`attention(Q, K, V)` from our package does all steps of the course. Today read only `.raw`, the scores, and `.output`, the mixture of values.)
 
 # %% Asking is not being asked
 phrase = "river money bank".split()
@@ -165,7 +174,9 @@ steps = attention(X3 @ W_Q, X3 @ W_K, X3 @ W_V)
 assert_close(steps.raw, (X3 @ W_Q) @ (X3 @ W_K).T)  # the package does the same
 
 other_values = attention(X3 @ W_Q, X3 @ W_K, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]))
+other_keys = attention(X3 @ W_Q, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]), X3 @ W_V)
 assert torch.equal(steps.raw, other_values.raw)
+assert not torch.equal(steps.raw, other_keys.raw)
 assert not torch.equal(steps.output, other_values.output)
 print("bank asks money:", steps.raw[2, 1].item(), "  money asks bank:", steps.raw[1, 2].item())
 picture, axes = plots.panels(1, width=4)
@@ -183,51 +194,46 @@ picture
 # V may have a width of its own, `d_v`.
 
 # %% Other widths
-projections = [torch.randn(2, width) for width in (3, 3, 5)]  # d_k = 3, d_v = 5
-steps = attention(*(X3 @ W for W in projections))
+to_q, to_k, to_v = torch.randn(2, 3), torch.randn(2, 3), torch.randn(2, 5)  # d_k = 3, d_v = 5
+steps = attention(X3 @ to_q, X3 @ to_k, X3 @ to_v)
 print("scores", tuple(steps.raw.shape), " output", tuple(steps.output.shape))
 
 # %% [markdown]
 # ### Change every entry yourself
 
 # %% Explorer: W_Q, W_K, W_V -> vectors and scores tags=["explorer"]
-picture, (left, middle, right) = plots.panels(3, height=3.6)
-queries = plots.vectors(left, phrase, title="Queries", limits=(-4, 4, -4, 4))
-keys = plots.vectors(middle, phrase, title="Keys", limits=(-4, 4, -4, 4))
-grid = plots.heatmap(right, phrase, phrase, kind="scores", title="Scores")
+picture, axes = plots.panels(4, height=2.9)
+queries, keys, values = (
+    plots.vectors(ax, phrase, title=title, limits=(-4, 4, -4, 4))
+    for ax, title in zip(axes, ["Queries", "Keys", "Values"])
+)
+grid = plots.heatmap(axes[3], phrase, phrase, kind="scores", title="Scores")
 
 
-def show(W_Q, W_K, W_V, passing):
-    hidden = [float("nan") if word not in passing.split() else 0.0 for word in phrase]
+def show(W_Q, W_K, W_V):
     steps = attention(X3 @ W_Q, X3 @ W_K, X3 @ W_V)
     queries.update(X3 @ W_Q)
     keys.update(X3 @ W_K)
-    grid.update(steps.raw + torch.tensor(hidden) + torch.tensor(hidden)[:, None])
+    values.update(X3 @ W_V)
+    grid.update(steps.raw)
     asks, asked = steps.raw[2, 1].item(), steps.raw[1, 2].item()
-    value = (X3 @ W_V)[2].tolist()
+    x, y = (X3 @ W_V)[2].tolist()
     return (
         f"bank gives money {asks:.1f}, money gives bank {asked:.1f}; "
-        f"bank's value is [{value[0]:.1f}, {value[1]:.1f}]."
+        f"bank's value is [{x:.1f}, {y:.1f}]."
     )
 
 
 Explorer(
     picture,
     show,
-    goal="Make bank give money a score of 2 while money gives bank 0. Then find a knob that changes no score.",
+    goal="Make money give bank a score of 2 while bank gives money 0. Then find the matrix that changes no score.",
     W_Q=matrix(),
     W_K=matrix(),
     W_V=matrix(),
-    passing=choice(["river bank", "money bank", "river money bank"], "river money bank", label="phrase"),
-    more=["W_V"],
 )
 
 # %% [markdown]
-# Set the phrase to "river bank" and move the *second row* of any matrix (the knobs 1, 0 and 1, 1).
-# Nothing moves: these knobs are dead.
-# Both words have a 0 in their second coordinate, and 0 times anything is 0.
-# *money* wakes them up.
-#
 # *Stopping point: about 27 minutes.*
 
 # %% [markdown]
@@ -245,8 +251,8 @@ Explorer(
 bank_scores = scores[1]  # [2, 1]
 shares = bank_scores / bank_scores.sum()  # (S_k,)
 output = shares @ X  # a row times a matrix: (S_k,) @ (S_k, D) -> (D,)
-print("shares", [round(s, 4) for s in shares.tolist()])
-print("output", [round(x, 3) for x in output.tolist()])
+print("shares", shares)
+print("output", output)
 assert_close(shares, torch.tensor([2 / 3, 1 / 3]))
 assert_close(output, torch.tensor([5 / 3, 0.0]))
 
@@ -255,26 +261,27 @@ assert_close(output, torch.tensor([5 / 3, 0.0]))
 # That is a whole attention step in outline: *score, share, mix*.
 # A row times a matrix, once more, and this time the row was computed from the words.
 #
-# But now let one score be negative.
+# But with another W_Q a score can be negative, since vectors can point apart.
 
 # %% It breaks
 broken = torch.tensor([2.0, -1.0])
-print("shares of [2, -1]:", (broken / broken.sum()).tolist())
+shares = broken / broken.sum()
+print("shares of [2, -1]:", shares.tolist(), " mixture:", (shares @ X).tolist())
 worse = torch.tensor([1.0, -1.0])
 print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 
 # %% [markdown]
-# A share of 2 and one of −1, or a division by zero.
+# A share of 2 and one of −1 give a mixture longer than either word; the other is a division by zero.
 # Something better is needed than dividing by the sum: the **softmax** of the next two notebooks.
 #
 # One surprise in advance.
 # In "money bank" the score of *bank* for *money* is 0, and dividing by the sum would give it nothing.
-# After the softmax it gets a share all the same.
+# After scaling and softmax (the next two notebooks) it gets a share all the same.
 
 # %% A score of 0 is not "no attention"
 X_money = E[encode("money bank")]
 steps = attention(X_money, X_money, X_money)
-print(f"score {steps.raw[1, 0].item():.0f}, attention weight {steps.weights[1, 0].item():.4f}")
+print(f"score {steps.raw[1, 0]:.0f}, share {steps.weights[1, 0]:.4f}")
 
 # %% [markdown]
 # ### Who attends to whom: a warning
@@ -294,12 +301,14 @@ print(f"score {steps.raw[1, 0].item():.0f}, attention weight {steps.weights[1, 0
 #
 # **Exercise 2.1.** Write the raw scores of a phrase: `X` is `(S, D)`, `W_Q` and `W_K` are `(D, d_k)`, the result is `(S, S)`.
 
+
 # %% Exercise 2.1 tags=["exercise"]
 def my_scores(X, W_Q, W_K):
     return ...  # your lines here
 
 
 checks.scores(my_scores)
+
 
 # %% Exercise 2.1, a solution jupyter={"source_hidden": true} tags=["solution"]
 def scores_solution(X, W_Q, W_K):
@@ -332,4 +341,4 @@ checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 
 # %% [markdown] tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*; 3Blue1Brown's video on attention, which draws queries as columns;
-# Bhayani's article on the matrices Q, K and V.
+# Bhayani's article on the Q, K and V matrices.

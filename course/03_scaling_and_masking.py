@@ -30,8 +30,10 @@
 # <details><summary>Why can shares not be made by dividing scores by their sum?</summary>
 # Scores may be negative or cancel out; then "shares" are negative, above 1, or a division by zero.
 # </details>
+#
+# Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -49,6 +51,7 @@ from attnlab.data import embedding_table, encode
 from attnlab.explorers import Explorer, choice, toggle
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+torch.set_printoptions(sci_mode=False)
 
 E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
 tokens = ["river", "bank"]
@@ -62,13 +65,16 @@ X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X for now
 # 1. a larger score gets a larger share;
 # 2. only *differences* between scores matter;
 # 3. a score of −∞ gets exactly nothing.
+#
+# These shares are the **attention weights**: computed anew for every input, unlike parameters, which are learned.
+# Such a row of shares will stand in our sentence *a row times a matrix is a weighted sum of its rows*; a share of 0 leaves that row out.
 
 # %% Three properties of softmax
 row = torch.tensor([2.0, 1.0, 0.0])
 hidden = torch.tensor([2.0, 1.0, -torch.inf])
-print("shares          ", [round(w, 4) for w in row.softmax(dim=-1).tolist()])
-print("all scores + 100", [round(w, 4) for w in (row + 100).softmax(dim=-1).tolist()])
-print("last one is -inf", [round(w, 4) for w in hidden.softmax(dim=-1).tolist()])
+print("shares          ", row.softmax(dim=-1))
+print("all scores + 100", (row + 100).softmax(dim=-1))
+print("last one is -inf", hidden.softmax(dim=-1))
 assert_close(row.softmax(dim=-1), (row + 100).softmax(dim=-1), atol=1e-5, rtol=0)
 assert hidden.softmax(dim=-1)[2] == 0
 
@@ -84,7 +90,7 @@ looped = torch.tensor([[(q @ k) / 2**0.5 for k in X] for q in X])
 scaled = raw / 2**0.5  # (S, S)
 assert_close(scaled, looped)
 assert_close(scaled, attention(X, X, X).scaled)
-print([[round(s, 4) for s in row] for row in scaled.tolist()])
+print(scaled)
 
 # %% [markdown]
 # > **Box: variance.** How far numbers stray from their mean: the mean of the squared distances.
@@ -120,11 +126,11 @@ picture
 # ### What large scores do
 #
 # Let one random query meet 8 random keys, 2,000 times over.
-# We measure two things: the largest attention weight, and how much the weights react when the query changes a little.
+# We measure two things: the largest attention weight, and how much the attention weights react when the query changes a little.
 #
 # > **Box: sensitivity.** A derivative says how much a result moves when an input is nudged.
-# > We take all derivatives of the weights by the query and put them into one number, their norm.
-# > If it is near 0, nudging the query does nothing, and training, which nudges, cannot improve it.
+# > We take all derivatives of the attention weights by the query and put them into one number, their norm (the root of the sum of their squares).
+# > If it is near 0, nudging the query does nothing, and training, which nudges, can hardly improve where the word looks.
 
 
 # %% Largest weight and sensitivity
@@ -135,6 +141,7 @@ def measure(d_k, scale, draws=2000):
     K = torch.randn(draws, 8, d_k, generator=generator)
     steps = attention(q, K, K, scale=scale)
     w = steps.weights[:, 0]  # (draws, 8)
+    # the derivative of softmax; notebook 4 explains it under Further, skip it for now
     dw_dscore = torch.diag_embed(w) - w[:, :, None] * w[:, None, :]  # (draws, 8, 8)
     dw_dq = scale * dw_dscore @ K  # (draws, 8, d_k)
     sensitivity = dw_dq.flatten(start_dim=1).norm(dim=1).median().item()
@@ -152,19 +159,21 @@ for d_k in (2, 8, 32, 128, 512):
 # %% [markdown]
 # - **Unscaled**, the largest weight climbs from about 0.4 to above 0.9: one key takes all.
 #   The sensitivity first rises to about 1, then collapses to almost nothing.
-# - **Divided by √d_k**, both stay put: about 0.36 and 0.37 throughout.
-# - **Divided by d_k**, the weights drift to the uniform 1/8, and the sensitivity dies as well.
+# - **Divided by √d_k**, both hardly move: about 0.36 and 0.37 from d_k = 8 on, a little less at 2.
+# - **Divided by d_k**, the attention weights drift to the uniform 1/8, and the sensitivity dies as well.
 #
 # So the divisor is not simply "against small gradients".
-# It keeps the scores at a size where attention can be sharp or soft *as it is learned to be*.
+# It keeps the scores at a size where training can make attention sharp or soft.
 
-# %% The same, asserted
+# %% The same, asserted (unfold to see) jupyter={"source_hidden": true}
 unscaled, by_root, by_width = (list(column) for column in zip(*table.values()))
 assert abs(unscaled[0][0] - 0.38) < 0.05 and abs(unscaled[-1][0] - 0.95) < 0.02
 assert all(abs(largest - 0.36) < 0.04 for largest, _ in by_root)
 assert abs(max(s for _, s in unscaled) - 1) < 0.1 and unscaled[-1][1] < 0.006  # about .005 or less
 assert all(abs(s - 0.37) < 0.07 for _, s in by_root)
 assert abs(by_width[-1][0] - 0.13) < 0.01 and abs(by_width[-1][1] - 0.015) < 0.001
+alike = torch.randn(1000, 512, generator=torch.Generator().manual_seed(0))
+assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
 
 # %% Explorer: width and scale tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
@@ -178,7 +187,9 @@ edges = torch.arange(-51.0, 52.0, 2.0)
 def show(d_k, scale):
     factor = {"1": 1.0, "1/√d_k": d_k**-0.5, "1/d_k": 1 / d_k}[scale]
     largest, sensitivity, steps = measure(d_k, factor)
-    shares = torch.histogram(steps.scaled.flatten().clamp(-50, 50), edges).hist / 16000
+    shares = (
+        torch.histogram(steps.scaled.flatten().clamp(-50, 50), edges).hist / steps.scaled.numel()
+    )
     spread.update(x=(edges[1:] + edges[:-1]) / 2, **{"share of the scores": shares})
     weights.update(steps.weights[0, 0])
     numbers.update([largest, sensitivity])
@@ -195,8 +206,10 @@ Explorer(
 
 # %% [markdown]
 # **Where the argument ends.** It assumes independent components with mean 0.
-# If q and k are alike, the score has a mean too: for q = k it is d_k, and √d_k no longer tames it.
-# And with several heads (notebook 5) d_k is the width of *one head*, not the model width.
+# If q and k are alike, the score has a mean too: for q = k it is about d_k, so at d_k = 512 it is still above 20 after scaling.
+#
+# Large models run several attentions side by side, called **heads**, each on a part of the width (notebook 5).
+# Then d_k is the width of *one head*, not the model width.
 #
 # *Stopping point: about 18 minutes.*
 
@@ -208,6 +221,7 @@ Explorer(
 # A **mask** says who may attend to whom; in this course **True means "may attend"**.
 #
 # A forbidden score is replaced by −∞, *before* the softmax, which then gives it exactly nothing.
+# Not by 0: a score of 0 still gets a share. And not after the softmax: the row would no longer sum to 1.
 # One can write that as filling in, or as adding a matrix M of 0 and −∞: the result is the same.
 
 # %% [markdown] tags=["predict"]
@@ -221,12 +235,15 @@ assert_close(filled, scaled + M)
 
 steps = attention(X, X, X, allowed)
 assert_close(steps.masked, filled)  # the package does the same
-print([[round(s, 4) for s in row] for row in filled.tolist()])
+river = scaled[0]  # the wrong ways, for the first row: a score of 0, and a mask after the softmax
+assert (river * allowed[0]).softmax(dim=-1)[1] > 0.05
+assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9
+print(filled)
 
 picture, (left, middle, right) = plots.panels(3)
 plots.heatmap(left, tokens, tokens, allowed, kind="mask", title="May attend?")
 plots.heatmap(middle, tokens, tokens, steps.masked, kind="scores", title="Masked scores")
-plots.heatmap(right, tokens, tokens, steps.weights)
+plots.heatmap(right, tokens, tokens).update(steps.weights, allowed)
 picture
 
 # %% [markdown]
@@ -245,7 +262,7 @@ picture
 edited = E[encode("river money")]
 for name, mask in [("with the mask   ", causal_mask(2)), ("without the mask", None)]:
     before, after = attention(X, X, X, mask), attention(edited, edited, edited, mask)
-    print(name, [[round(x, 3) for x in steps.output[0].tolist()] for steps in (before, after)])
+    print(name, [steps.output[0] for steps in (before, after)])
 
 # %% [markdown]
 # With the mask, *river* stays [2, 0].
@@ -278,8 +295,8 @@ plots.heatmap(axes[2], names, names, both[0], kind="mask", title="Both")
 picture
 
 # %% [markdown]
-# Filler on the *right* is harmless: every real word still sees at least itself.
-# With filler on the **left** and a causal mask, the filler's own row has nothing left to attend to.
+# With filler on the *right*, every row still has a real word to look at.
+# With filler on the **left** and a causal mask, the filler's own row has none.
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** What should such a row give: an error, equal shares, or zeros?
@@ -293,23 +310,29 @@ naive = scores.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
 large = scores.masked_fill(~allowed, -1e9).softmax(dim=-1)
 steps = attention(left_padded, left_padded, left_padded, allowed)
 print("fill with -inf:", naive[0].tolist())
-print("fill with -1e9:", [round(w, 4) for w in large[0].tolist()])
+print("fill with -1e9:", large[0])
 print("this course:   ", steps.weights[0].tolist())
 
-torch_output = F.scaled_dot_product_attention(*[left_padded[None]] * 3, attn_mask=allowed)
+x = left_padded[None]  # (B, S, D)
+torch_output = F.scaled_dot_product_attention(x, x, x, attn_mask=allowed)  # (B, S, D)
 assert_close(steps.output, torch_output[0])
-assert (naive[0] @ left_padded).isnan().all()
+assert (naive @ (naive @ left_padded)).isnan().all()  # one layer later: 0 times NaN is NaN
 
 # %% [markdown]
 # Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
+# One layer later it has reached *river* and *bank*, although they give the filler a weight of 0.
 # The popular fill −1e9 hides the problem: the row spreads *equal weights over forbidden keys*.
 # PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
 
-# %% Explorer: masks tags=["explorer"]
+# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 picture, (left, right) = plots.panels(2, width=8)
 masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
 weights = plots.heatmap(right, "123", "123")
-phrases = {"right": "river bank (filler)", "left": "(filler) river bank", "none": "river river bank"}
+phrases = {
+    "right": "river bank (filler)",
+    "left": "(filler) river bank",
+    "none": "river river bank",
+}
 vectors = {"river": E[0], "money": E[1], "bank": E[2], "(filler)": torch.zeros(2)}
 
 
@@ -324,7 +347,7 @@ def show(causal, padding, filler, last_word):
     steps = attention(x, x, x, allowed)
     for heat, values in ((masked, steps.masked), (weights, steps.weights)):
         heat.relabel(phrase, phrase)
-        heat.update(values)
+        heat.update(values, allowed)
     river = steps.output[phrase.index("river")].tolist()
     blind = [phrase[i] for i in range(3) if not allowed[i].any()]
     blind = f" Nothing to attend to: {blind[0]}." if blind else ""
@@ -334,12 +357,11 @@ def show(causal, padding, filler, last_word):
 Explorer(
     picture,
     show,
-    goal="Change the last word: when does river's output move? Then find the row that sees nothing.",
+    goal="Switch the causal mask off: does the last word now move river's output? Then mask filler on the left: which row sees nothing?",
     causal=toggle(True, "causal mask"),
     padding=toggle(False, "padding mask"),
     last_word=choice(["bank", "money"], label="last word"),
     filler=choice(["none", "right", "left"], label="filler"),
-    more=["filler"],
 )
 
 # %% [markdown]
@@ -357,12 +379,14 @@ for n_tokens in (2, 256, 2048):
 #
 # **Exercise 3.1.** Hide the future: `scores` is `(S, S)`, and every score above the diagonal becomes −∞.
 
+
 # %% Exercise 3.1 tags=["exercise"]
 def my_causal_scores(scores):
     return ...  # your lines here
 
 
 checks.causal_scores(my_causal_scores)
+
 
 # %% Exercise 3.1, a solution jupyter={"source_hidden": true} tags=["solution"]
 def causal_scores_solution(scores):
@@ -389,7 +413,7 @@ checks.head_scale((768 / 12) ** -0.5)
 #
 # - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the weights, the same at every width.
 # - A mask puts −∞ where a query may not look, before the softmax. True means "may attend".
-# - Causal hides the future, padding hides filler, and a row that sees nothing gives zeros.
+# - Causal hides the future, padding hides filler. A row that sees nothing gives zeros here and in PyTorch; a plain softmax gives NaN.
 #
 # **Next:** [4 · Softmax and values](04_softmax_and_values.ipynb)
 

@@ -13,7 +13,7 @@
 # How do they become shares, and what does *bank* carry away from "river bank" and from "money bank"?
 #
 # **Afterwards you can**
-# - compute attention weights by hand, and catch a published mistake;
+# - compute attention weights by hand, and check a published example;
 # - compute the output, and say what changed and what did not;
 # - write the whole of attention in a few lines.
 #
@@ -34,8 +34,10 @@
 # <details><summary>Why divide by √d_k?</summary>
 # A raw score is a sum of d_k products, so it strays √d_k from 0. Dividing keeps it the same size at every width.
 # </details>
+#
+# Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -44,6 +46,8 @@ except ModuleNotFoundError:
     message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
     raise ModuleNotFoundError(message) from None
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
@@ -51,6 +55,8 @@ from torch.testing import assert_close
 from attnlab import attention, causal_mask, checks, plots
 from attnlab.data import embedding_table, encode
 from attnlab.explorers import Explorer, choice, matrix, slider
+
+torch.set_printoptions(sci_mode=False)
 
 E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
 river_bank, money_bank = "river bank".split(), "money bank".split()
@@ -77,14 +83,15 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # %% Bank's row by hand
 row = torch.tensor([1.4142, 0.7071])
 exps = row.exp()  # (S_k,)
-print("exp   ", [round(x, 4) for x in exps.tolist()])
-print("shares", [round(x, 4) for x in (exps / exps.sum()).tolist()])
+print("exp   ", exps)
+print("shares", exps / exps.sum())
+print(f"the first is {exps[0] / exps[1]:.2f} times the second")
 unscaled = torch.tensor([2.0, 1.0]).softmax(dim=-1)
-print("had we not scaled:", [round(x, 4) for x in unscaled.tolist()])
+print(f"had we not scaled: {unscaled}, {unscaled[0] / unscaled[1]:.2f} times")
 
 # %% [markdown]
-# 0.6698 and 0.3302: about twice, here.
-# Without scaling, 0.7311 and 0.2689: sharper.
+# The first is e^(1.4142 − 0.7071) = e^0.7071 = 2.03 times the second: only the *difference* of the scores counts, and that it is nearly twice is an accident.
+# Without scaling the scores are still 2 to 1, but their difference is 1, and the ratio is e = 2.72: 0.7311 and 0.2689.
 #
 # ### All rows: loop, matrix, package
 
@@ -95,9 +102,9 @@ assert_close(weights, looped)
 assert_close(weights, attention(X, X, X, causal_mask(2)).weights, atol=1e-4, rtol=0)
 assert (weights >= 0).all()
 assert_close(weights.sum(dim=-1), torch.ones(2))
-print([[round(w, 4) for w in row] for row in weights.tolist()])
+print(weights)
 wrong = masked.softmax(dim=0)
-print("over the wrong axis:", [[round(w, 4) for w in row] for row in wrong.tolist()])
+print("over the wrong axis:", wrong)
 
 # %% [markdown]
 # Each row, one for each query, sums to 1.
@@ -113,16 +120,16 @@ print("naive :", (large.exp() / large.exp().sum()).tolist())
 shifted = large - large.max()  # only differences matter
 print("stable:", (shifted.exp() / shifted.exp().sum()).tolist())
 for temperature in (0.1, 1.0, 10.0):
-    print(f"temperature {temperature:4}:", [round(w, 4) for w in (row / temperature).softmax(-1).tolist()])
+    print(f"temperature {temperature:4}:", (row / temperature).softmax(dim=-1))
 
 # %% [markdown]
-# exp(1000) overflows, so every implementation subtracts the row's maximum first; only differences matter.
+# exp(1000) overflows to ∞, and ∞/∞ is nan; so every implementation subtracts the row's maximum first. Only differences matter.
 #
-# Dividing all scores by a **temperature** makes the weights softer (above 1) or sharper (below 1).
-# At any temperature every word that may be seen keeps *some* weight: attention **blends, it does not pick**.
+# Dividing all scores by a **temperature** makes the attention weights softer (above 1) or sharper (below 1).
+# At any temperature every word that may be seen keeps *some* share (the 0.0 above is e^−1000, too small for the computer): attention **blends, it does not pick**.
 
 # %% [markdown] tags=["predict"]
-# ### A published example to catch
+# ### A published example
 #
 # An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the weights [0.62, 0.38, 0, 0].
 #
@@ -132,11 +139,11 @@ for temperature in (0.1, 1.0, 10.0):
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
 keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
-print("softmax gives", [round(w, 4) for w in right.tolist()])
+print("softmax gives", right)
 print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
 
 # %% [markdown]
-# The right weights are 0.5744 and 0.4256.
+# The right attention weights are 0.5744 and 0.4256.
 # The printed ones are 0.8/1.3 and 0.5/1.3: somebody divided by the sum.
 #
 # *Stopping point: about 15 minutes.*
@@ -144,7 +151,7 @@ print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3
 # %% [markdown]
 # ## 2. Values: what is carried away
 #
-# A row of weights times the matrix of values is a weighted sum of the values.
+# A row of attention weights times the matrix of values is a weighted sum of the values.
 # You know this sentence from notebook 1: *a row times a matrix is a weighted sum of the matrix's rows*.
 
 # %% [markdown] tags=["predict"]
@@ -159,21 +166,20 @@ print("bank: 0.6698 * [2, 0] + 0.3302 * [1, 0] =", by_hand[0], "+", by_hand[1])
 output = weights @ V  # (S_q, S_k) @ (S_k, d_v) -> (S_q, d_v)
 assert_close(output[1], sum(parts))
 assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=0)
-print("all: ", [[round(x, 4) for x in row] for row in output.tolist()])
+print(output)
 
 # %% [markdown]
 # Now the same for "money bank".
 
 # %% Same embedding, two outputs
-steps = {
-    phrase: attention(*[E[encode(phrase)]] * 3, causal_mask(2))
-    for phrase in ("river bank", "money bank")
-}
-for phrase, s in steps.items():
-    print(phrase, "-> weights", [round(w, 4) for w in s.weights[1].tolist()],
-          " output", [round(x, 4) for x in s.output[1].tolist()])  # fmt: skip
+steps = {}
+for phrase in ("river bank", "money bank"):
+    x = E[encode(phrase)]  # (S, D)
+    s = steps[phrase] = attention(x, x, x, causal_mask(2))
+    print(f"{phrase}: weights {s.weights[1]}, output {s.output[1]}")
 picture, axes = plots.panels(1, width=4.6, height=3.4)
-arrows = torch.stack([E[2], steps["river bank"].output[1], steps["money bank"].output[1]])
+bank = E[2]
+arrows = torch.stack([bank, steps["river bank"].output[1], steps["money bank"].output[1]])
 plots.vectors(axes, ["bank", "after river", "after money"], arrows, "One word, three vectors")
 picture
 
@@ -185,7 +191,7 @@ picture
 # Three limits, to be honest:
 # - This is the output of *one attention step*, not yet the hidden state of a whole model.
 # - Positions were left out on purpose; they come in notebook 5.
-# - In "river bank" the output can only move along one line, whatever the matrices: *river* is twice *bank*, so every value is a multiple of the other.
+# - In "river bank" the output always lies on one line, that of [1, 0] W_V, because *river* is twice *bank*: W_Q and W_K only say how far along it.
 #
 # **By hand.** Let *bank* be [1, 1] instead.
 # Its scores for *river* and *itself* are then both 2: the weights are 0.5 and 0.5, and the output is [1.5, 0.5].
@@ -204,16 +210,17 @@ for word in (0, 1):  # river, money
 W_V = torch.tensor([[0.5, 0.2], [0.3, 0.8]])  # (D, d_v)
 V = X @ W_V  # (S, d_v)
 s = attention(X, X, V, causal_mask(2))
-print("V =", [[round(x, 2) for x in row] for row in V.tolist()])
-print("bank's output", [round(x, 4) for x in s.output[1].tolist()])
-assert torch.equal(s.weights, steps["river bank"].weights)  # the weights did not move
+print("V =", V)
+print("bank's output", s.output[1])
+assert torch.equal(s.weights, steps["river bank"].weights)  # the attention weights did not move
+print("the residual, with W_V the identity:", X[1] + steps["river bank"].output[1])
 
 # %% [markdown]
 # ### Added, not replaced
 #
-# In a model the output does not replace the embedding; it is **added** to it: new = x + delta.
-# This way around is called the **residual** connection.
-# It is needed, because the weighted sum is made of values only: the query itself never enters it.
+# In a model the output does not replace the embedding; it is **added** to it: new = x + delta, here [1, 0] + [1.6698, 0] = [2.6698, 0].
+# This bypass is called the **residual** connection.
+# Without it *bank* could lose its own embedding: the sum is made of values only; the query never enters it.
 #
 # *Stopping point: about 25 minutes.*
 
@@ -226,6 +233,7 @@ assert torch.equal(s.weights, steps["river bank"].weights)  # the weights did no
 #
 # Read it from the inside: **score, scale, mask, softmax, mix**.
 
+
 # %% Attention in five lines
 def my_attention(q, k, v, allowed):
     scores = q @ k.transpose(-2, -1)  # (S_q, S_k)
@@ -237,9 +245,10 @@ def my_attention(q, k, v, allowed):
 
 q, k, v = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0))  # S = 5, d = 7
 assert_close(my_attention(q, k, v, causal_mask(5)), attention(q, k, v, causal_mask(5)).output)
+# PyTorch wants a batch axis: [None] adds one
 assert_close(my_attention(q, k, v, causal_mask(5)),
              F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0])  # fmt: skip
-print("the loop, the five lines, the package and PyTorch agree")
+print("the five lines, the package and PyTorch agree")
 
 # %% [markdown]
 # ### Teach *bank* to look for *money*
@@ -257,7 +266,8 @@ print("the loop, the five lines, the package and PyTorch agree")
 picture, (left, middle, right) = plots.panels(3)
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
 heat_money = plots.heatmap(middle, money_bank, money_bank, title="money bank")
-plane = plots.vectors(right, ["in", "beside river", "beside money"], title="bank", limits=(-1, 3, -1, 3))
+names = ["in", "beside river", "beside money"]
+plane = plots.vectors(right, names, title="bank", limits=(-1, 3, -1, 3))
 
 
 def show(W_Q, W_K, W_V):
@@ -265,7 +275,7 @@ def show(W_Q, W_K, W_V):
     for phrase, heat in ((river_bank, heat_river), (money_bank, heat_money)):
         x = E[encode(" ".join(phrase))]
         steps = attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(2))
-        heat.update(steps.weights)
+        heat.update(steps.weights, causal_mask(2))
         outputs.append(steps.output[1])
     plane.update(torch.stack(outputs))
     return (
@@ -288,42 +298,67 @@ teach
 # %% The same in numbers
 for knob in (0.0, 1.0, 3.0):
     W_Q = torch.tensor([[1.0, knob], [0.0, 1.0]])
-    given = []
-    for phrase in (money_bank, river_bank):
-        x = E[encode(" ".join(phrase))]
-        given.append(round(attention(x @ W_Q, x, x, causal_mask(2)).weights[1, 0].item(), 4))
-    print(f"W_Q[0, 1] = {knob:.0f}: money in 'money bank' {given[0]}, river in 'river bank' {given[1]}")
+    money_X, river_X = E[encode("money bank")], E[encode("river bank")]
+    money = attention(money_X @ W_Q, money_X, money_X, causal_mask(2)).weights[1, 0]
+    river = attention(river_X @ W_Q, river_X, river_X, causal_mask(2)).weights[1, 0]
+    print(
+        f"W_Q[0, 1] = {knob:.0f}: bank gives money {money:.4f}, and in the other phrase river {river:.4f}"
+    )
 
 # %% [markdown]
 # *money* went from 0.3302 to 0.6698 to 0.9717, and *river* stayed at 0.6698: no word of "river bank" has anything in the second coordinate.
-# Nothing was written into the table. **Where a word looks is learned in W_Q and W_K.**
+# Nothing was written into the table. **Where a word looks is decided by W_Q and W_K**; in a real model they are learned.
 
 # %% [markdown] tags=["predict"]
 # ### Which knobs are dead?
 #
-# **Predict before you move.** With the phrase "river bank", the second row of each matrix does nothing. Why?
-# In "river money bank" every one of the twelve numbers matters. Why?
+# **Predict before you move.** In "river bank" the second row of every matrix does nothing, wherever the other knobs stand. Why?
+# In "river money bank" every number changes something in the picture. Why?
 
-# %% Explorer: the whole step tags=["explorer"]
+# %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 words = ["river", "money", "bank"]
-picture, (left, right) = plots.panels(2, width=8, height=3.4)
-heat = plots.heatmap(left, words, words)
-plane = plots.vectors(right, ["bank in", "bank out"], title="bank", limits=(-3, 3, -3, 3))
+picture, axes = plots.panels(4, height=4.6, rows=2)
+grids = {
+    name: plots.heatmap(ax, words, ["1", "2"], kind="values", title=name, names=("", ""))
+    for ax, name in zip([axes[0], axes[1], axes[2], axes[7]], ["Q", "K", "V", "output"])
+}
+for ax, name in zip(axes[3:7], ["raw scores", "scaled", "masked", "weights"]):
+    kind = "weights" if name == "weights" else "scores"
+    grids[name] = plots.heatmap(ax, words, ["r", "m", "b"], kind=kind, title=name)
 
 
-def show(W_Q, W_K, W_V, phrase, temperature):
+def show(W_Q, W_K, W_V, phrase, query, key, temperature):
     x = E[encode(phrase)]
-    n = len(x)
-    scale = 2**-0.5 / temperature
-    steps = attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(n), scale=scale)
-    grid = torch.full((3, 3), torch.nan)  # words that are not in the phrase stay unknown
-    places = encode(phrase)
-    grid[places[:, None], places] = steps.weights
-    heat.update(grid)
-    plane.update(torch.stack([E[2], steps.output[-1]]))
-    shares = ", ".join(f"{w} {v:.4f}" for w, v in zip(phrase.split(), steps.weights[-1].tolist()))
-    x, y = steps.output[-1].tolist()
-    return f"bank's weights: {shares}; its output [{x:.4f}, {y:.4f}]."
+    allowed = causal_mask(len(x))
+    steps = attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale=2**-0.5 / temperature)
+    there = encode(phrase)  # the rows of the grids that belong to this phrase; the rest stay "?"
+    stages = [x @ W_Q, x @ W_K, x @ W_V, steps.output, steps.raw, steps.scaled, steps.masked,
+              steps.weights.masked_fill(~allowed, -torch.inf)]  # fmt: skip
+    for heat, values in zip(grids.values(), stages):
+        grid = torch.full(heat.shape, torch.nan)
+        if heat.shape == (3, 3):
+            grid[there[:, None], there] = values
+        else:
+            grid[there] = values
+        heat.update(grid)
+    i, j = words.index(query), words.index(key)
+    for name, heat in grids.items():
+        if name in ("Q", "output"):
+            heat.mark(row=i)
+        elif name in ("K", "V"):
+            heat.mark(row=j)
+        else:
+            heat.mark(i, j)
+    if query not in phrase.split() or key not in phrase.split():
+        return f"'{query}' or '{key}' is not in '{phrase}'."
+    q, k = grids["Q"].values[i], grids["K"].values[j]
+    products = " + ".join(f"{a:.1f} x {b:.1f}" for a, b in zip(q, k))
+    out = ", ".join(f"{x:.4f}" for x in grids["output"].values[i])
+    weight = max(grids["weights"].values[i, j], 0)
+    return (
+        f"{query} asks {key}: {products} = {q @ k:.2f}; attention weight {weight:.4f}; "
+        f"the output of {query} is [{out}]."
+    )
 
 
 Explorer(
@@ -331,25 +366,30 @@ Explorer(
     show,
     goal="Find the knobs that do nothing in 'river bank', then wake them with 'river money bank'.",
     W_Q=matrix(),
+    W_K=matrix(),
     W_V=matrix(),
     phrase=choice(["river money bank", "river bank", "money bank"]),
-    W_K=matrix(),
+    query=choice(words, "bank"),
+    key=choice(words, "river"),
     temperature=slider(0.1, 5.0, 1.0),
-    more=["W_K", "temperature"],
+    more=["query", "key", "temperature"],
 )
 
 # %% [markdown]
 # In "river bank" both words have a 0 in the second coordinate; the second row of a matrix is only ever multiplied by that 0.
-# *money* has something there, and then every knob works.
+# *money* wakes it up.
+# Watch the whole chain: the second row of W_Q moves only row *money*, because *bank* itself still has a 0 there.
+# And W_Q[0, 1] seems dead in "river bank" until W_K[0, 1] changes too: the two numbers are multiplied.
 #
 # One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing.
-# The weights alone do not tell what moved.
+# The attention weights alone do not tell what moved.
 
 # %% [markdown]
 # ## Exercises
 #
 # **Exercise 4.1.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
-# Return the attention weights. Some scores are as large as 1000.
+# Every row has at least one True. Return the attention weights. Some scores are as large as 1000.
+
 
 # %% Exercise 4.1 tags=["exercise"]
 def my_masked_softmax(scores, allowed):
@@ -357,6 +397,7 @@ def my_masked_softmax(scores, allowed):
 
 
 checks.masked_softmax(my_masked_softmax)
+
 
 # %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
 def masked_softmax_solution(scores, allowed):
@@ -369,6 +410,7 @@ checks.masked_softmax(masked_softmax_solution)
 
 # %% [markdown]
 # **Exercise 4.2.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`.
+
 
 # %% Exercise 4.2 tags=["exercise"]
 def my_whole_attention(q, k, v, allowed):
@@ -383,7 +425,7 @@ checks.attention_function(my_attention)
 # %% [markdown]
 # ## Remember
 #
-# - Softmax: exponential, then divide by the row's sum. Weights are computed for each input; parameters are learned.
+# - Softmax: exponential, then divide by the row's sum. Attention weights are computed for each input; parameters are learned.
 # - The output is a weighted sum of values, and is added to the input.
 # - W_Q and W_K say where to look, W_V what to carry. Same embedding, other neighbours, other output.
 #
@@ -423,7 +465,7 @@ w = row.softmax(dim=-1)
 jacobian = torch.diag(w) - torch.outer(w, w)  # (S_k, S_k)
 assert_close(jacobian, torch.autograd.functional.jacobian(lambda s: s.softmax(dim=-1), row))
 entropy = -(w * w.log()).sum()
-print("entropy", round(entropy.item(), 4), "of at most ln 2 =", round(torch.tensor(2.0).log().item(), 4))
+print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 
 # %% [markdown] tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.

@@ -9,12 +9,12 @@
 # %% [markdown]
 # # 5 · Heads and positions
 #
-# **The question.** One attention step gives each word one pattern of weights, and it does not know the order of the words.
-# How can a word look at several things at once, and how does it learn what came first?
+# **The question.** One attention step gives each word one pattern of attention weights.
+# How can a word look at several things at once, and does it know what came first?
 #
 # **Afterwards you can**
 # - follow the shapes through several heads, and spot the classic mistake;
-# - show that attention without positions cannot tell "dog bites man" from "man bites dog";
+# - test whether attention can tell "dog bites man" from "man bites dog";
 # - explain RoPE with a clock hand.
 #
 # **Builds on** [notebook 4](04_softmax_and_values.ipynb): attention(Q, K, V) = softmax(Q Kᵀ / √d_k + M) V, and each row of weights sums to 1.
@@ -30,8 +30,10 @@
 # <details><summary>A word has weight 0.9 on another. Does that other word's value matter?</summary>
 # Yes: the output is weight times value. A weight of 0.9 on a value of zero carries nothing.
 # </details>
+#
+# Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -39,6 +41,8 @@ except ModuleNotFoundError:
 
     message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
     raise ModuleNotFoundError(message) from None
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -61,6 +65,7 @@ from attnlab.explorers import Explorer, choice, slider
 from attnlab.training import seeded
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+torch.set_printoptions(sci_mode=False)
 
 
 def shape(x):
@@ -71,7 +76,7 @@ def shape(x):
 # ## 1. Several heads
 #
 # In "the dog that bit the man slept", the word *slept* may want its subject, its tense and its neighbour, all at once.
-# One softmax gives one set of weights.
+# One softmax gives one row of attention weights.
 # So a model runs several smaller attentions side by side, called **heads**, each with its own W_Q, W_K and W_V.
 #
 # First the shapes with one head, and now with a batch axis: B = 2 sequences of S = 3 tokens at width D = 8.
@@ -82,16 +87,18 @@ X = torch.randn(2, 3, 8, generator=generator)  # (B, S, D)
 W_Q, W_K, W_V, W_O = torch.randn(4, 8, 8, generator=generator) / 8**0.5  # each (D, D)
 Q, K, V = X @ W_Q, X @ W_K, X @ W_V  # (B, S, D) each
 steps = attention(Q, K, V)
-print("X, Q, K, V", shape(Q), " scores, weights", shape(steps.weights), " output", shape(steps.output))
+print("X, Q, K, V", shape(Q), " scores, weights", shape(steps.weights))
+print("output", shape(steps.output))
 
 # %% [markdown]
 # Two heads share the width: head 0 gets columns 0 to 3 of Q, K and V, head 1 gets columns 4 to 7.
+# (Columns 0 to 3 of Q are X times columns 0 to 3 of W_Q: those are the head's own W_Q.)
 # Each is an attention of its own, with d_k = 4.
 # The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** Does each head see only half of the *sentence*?
-# And does a model with two heads need more parameters than one with a single head?
+# And does a model with two heads need more parameters than one with a single head? (Count W_O for both.)
 
 # %% Two heads: loop, then all at once
 outputs = []
@@ -99,9 +106,11 @@ for columns in (slice(0, 4), slice(4, 8)):  # one head at a time
     outputs.append(attention(Q[..., columns], K[..., columns], V[..., columns]).output)  # (B, S, 4)
 looped = torch.cat(outputs, dim=-1) @ W_O  # (B, S, D)
 
-q, k, v = (x.reshape(2, 3, 2, 4).transpose(1, 2) for x in (Q, K, V))  # (B, H, S, d_k)
+q, k, v = (
+    x.reshape(2, 3, 2, 4).transpose(1, 2) for x in (Q, K, V)
+)  # (B, S, H, d_k) -> (B, H, S, d_k)
 steps = attention(q, k, v)  # weights (B, H, S, S), output (B, H, S, d_v)
-merged = steps.output.transpose(1, 2).reshape(2, 3, 8)  # (B, S, D)
+merged = steps.output.transpose(1, 2).reshape(2, 3, 8)  # (B, S, H, d_v) -> (B, S, D)
 assert_close(merged @ W_O, looped)
 
 assert_close(split_heads(Q, 2), q)  # the package does the same
@@ -110,6 +119,7 @@ print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @
 
 # %% [markdown]
 # Every head sees **all tokens**, through its own projection.
+# Inside each it is the same sum as always: a row (of attention weights) times a matrix (of values) is a weighted sum of its rows.
 # The heads divide the *width*, not the sentence.
 # And nothing has been added: W_Q, W_K, W_V and W_O have the same size for any number of heads.
 # The width must be divisible: 768 = 12 × 64 is a common choice.
@@ -117,9 +127,11 @@ print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @
 # %% The path of shapes: B=2, S=5, D=12, H=3
 x = torch.randn(2, 5, 12, generator=generator)
 module = seeded(lambda: MultiHeadAttention(12, n_heads=3), 0)
-q = split_heads(module.w_q(x), 3)
-steps = module(x)
-path = [x, q, steps.weights, split_heads(steps.output, 3), steps.output]
+q, k, v = (split_heads(w(x), 3) for w in (module.w_q, module.w_k, module.w_v))  # (B, H, S, d_k)
+per_head = attention(q, k, v)  # output (B, H, S, d_v)
+output = module.w_o(merge_heads(per_head.output))  # (B, S, D)
+assert_close(output, module(x).output)
+path = [x, q, per_head.weights, per_head.output, output]
 names = ["X", "Q, K, V\nin heads", "scores,\nweights", "output\nper head", "merged,\ntimes W_O"]
 picture, axes = plots.panels(1, width=9.5, height=1.5)
 boxes = [(1.25 * i, 0, f"{name}\n{shape(t)}") for i, (name, t) in enumerate(zip(names, path))]
@@ -145,6 +157,9 @@ print("head 0, wrong:", wrong[0, 0].tolist())
 assert right.shape == wrong.shape and not torch.equal(right, wrong)
 
 # %% [markdown]
+# Head 0 should have one row per token, 0 1, 4 5, 8 9. In the wrong one, the rows 0 1 and 2 3 both come from token 0.
+
+# %% [markdown]
 # ### PyTorch's own module agrees
 #
 # `nn.MultiheadAttention` keeps W_Q, W_K and W_V stacked in one matrix.
@@ -166,11 +181,11 @@ print("output and weights agree; our True is their False")
 # %% Explorer: one heat map per head tags=["explorer"]
 sentence = "dog bites man today".split()
 embedded = torch.randn(1, 4, 12, generator=torch.Generator().manual_seed(1))  # (B, S, D)
-picture, axes = plots.panels(6, height=2.0)
-heats = [plots.heatmap(ax, "    ", "    ", title=f"head {i + 1}", numbers=False)
-         for i, ax in enumerate(axes)]  # fmt: skip
-for heat in heats:
-    heat.relabel(["dog", "bites", "man", "today"], list("dbmt"))
+picture, axes = plots.panels(4, height=2.4)
+heats = [
+    plots.heatmap(ax, sentence, sentence, title=f"head {i + 1}", numbers=False)
+    for i, ax in enumerate(axes)
+]
 
 
 def show(heads, seed, sharpness):
@@ -189,8 +204,8 @@ def show(heads, seed, sharpness):
 Explorer(
     picture,
     show,
-    goal="Find a start at which two heads look at different words for 'man'. These heads have not been trained.",
-    heads=choice([1, 2, 3, 4, 6], 3),
+    goal="Choose 4 heads, and find a seed at which all four look at different words for 'man'. (These heads are random, not trained.)",
+    heads=choice([1, 2, 3, 4], 3),
     seed=slider(0, 20, 0),
     sharpness=slider(1.0, 10.0, 4.0, label="scores times"),
     more=["sharpness"],
@@ -200,27 +215,33 @@ Explorer(
 # *Stopping point: about 18 minutes.*
 
 # %% [markdown]
-# ## 2. Attention does not know the order
+# ## 2. Who bites whom?
 #
-# Nothing in softmax(Q Kᵀ / √d_k) V says which row came first.
+# So far the order of the words has played no part that you could see. Has it played one at all?
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** We feed "dog bites man" and "man bites dog" to the same attention, without a mask.
 # Will the output vector of *dog* differ?
 
+
 # %% Dog bites man
+def same(first, second):
+    """Are the vectors of the second phrase those of the first, in reverse order?"""
+    return torch.allclose(first, second.flip(0), atol=1e-5)
+
+
 dog, bites, man = torch.randn(3, 12, generator=torch.Generator().manual_seed(2))
 first = torch.stack([dog, bites, man])[None]  # (B, S, D)
 second = torch.stack([man, bites, dog])[None]
 out_first, out_second = module(first).output[0], module(second).output[0]  # (S, D)
-assert_close(out_first, out_second.flip(0))
-print("same three vectors, in another order:", torch.allclose(out_first, out_second.flip(0), atol=1e-6))
+print("the same three vectors, reordered:", same(out_first, out_second))
 
 masked_first = module(first, mask=causal_mask(3)).output[0]
 masked_second = module(second, mask=causal_mask(3)).output[0]
-print("with a causal mask still the same:", torch.allclose(masked_first, masked_second.flip(0), atol=1e-6))
+print("with a causal mask still the same:", same(masked_first, masked_second))
 
 # %% [markdown]
+# Nothing in softmax(Q Kᵀ / √d_k) V says which row came first.
 # Without positions and without a mask, attention is **permutation-equivariant**: reorder the words, and the same vectors come out, reordered.
 # A causal mask breaks the symmetry a little, because later words see more.
 # That is a weak hint; models that are to use order are given positions.
@@ -231,8 +252,7 @@ print("with a causal mask still the same:", torch.allclose(masked_first, masked_
 positions = sinusoidal_positions(3, 12)  # (S, D), fixed; could be learned as well
 out_first = module(first + positions).output[0]  # (B, S, D) + (S, D)
 out_second = module(second + positions).output[0]
-print("still the same vectors:", torch.allclose(out_first, out_second.flip(0), atol=1e-3))
-assert not torch.allclose(out_first, out_second.flip(0), atol=1e-3)
+print("with positions still the same:", same(out_first, out_second))
 
 # %% [markdown]
 # Now *dog* as the one who bites and *dog* as the one who is bitten are two vectors.
@@ -242,7 +262,7 @@ assert not torch.allclose(out_first, out_second.flip(0), atol=1e-3)
 # %% [markdown]
 # ## 3. RoPE: turn, do not add
 #
-# What matters in language is mostly *how far apart* two words are, less where they stand in the book.
+# Often it matters more *how far apart* two words are than where they stand in the book.
 # **Rotary position embedding (RoPE)** builds that in.
 #
 # > **Box: rotation.** To turn [a, b] by the angle t, compute [a cos t − b sin t, a sin t + b cos t].
@@ -250,34 +270,35 @@ assert not torch.allclose(out_first, out_second.flip(0), atol=1e-3)
 #
 # Think of the query and the key as clock hands.
 # At position 0 nothing happens; with each further position, the hand is turned by the same angle.
-# Turn both hands by the same amount, and the angle between them stays.
 
 # %% [markdown] tags=["predict"]
-# **Predict before you run.** A query at position 3 meets a key at position 1; then both move to positions 103 and 101.
-# Which of the scores changes?
+# **Predict before you run.** A query and a key stand at positions 3 and 1, then at 103 and 101, then at 3 and 2, then at 1 and 3.
+# Which of the four scores are equal?
 
 # %% A clock hand: loop, matrix, package
 q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
 
 
 def turn(x, position):  # one pair of coordinates, 1 radian per position
-    c, s = torch.cos(torch.tensor(position)), torch.sin(torch.tensor(position))
-    rotation = torch.stack([torch.stack([c, s]), torch.stack([-s, c])])  # (2, 2), for rows: x @ R
-    return x @ rotation
+    c, s = math.cos(position), math.sin(position)
+    return x @ torch.tensor([[c, s], [-s, c]])  # (2,) @ (2, 2) -> (2,)
 
 
-for m, n in [(3.0, 1.0), (103.0, 101.0), (3.0, 2.0)]:
-    print(f"positions {m:3.0f} and {n:3.0f}: score {(turn(q, m) @ turn(k, n)).item():.4f}")
-assert_close(turn(q, 3.0) @ turn(k, 1.0), turn(q, 103.0) @ turn(k, 101.0), atol=1e-4, rtol=0)
-assert_close(turn(q, 3.0).norm(), q.norm())  # lengths are kept
-assert_close(rope(q[None], torch.tensor([3]))[0], turn(q, 3.0))  # the package does the same
+for m, n in [(3, 1), (103, 101), (3, 2), (1, 3)]:
+    print(f"positions {m:3} and {n:3}: score {turn(q, m) @ turn(k, n):.4f}")
+other = torch.tensor([0.1, 0.9])
+print(f"another key at 3 and 1:  score {turn(q, 3) @ turn(other, 1):.4f}")
+assert_close(turn(q, 3) @ turn(k, 1), turn(q, 103) @ turn(k, 101), atol=1e-4, rtol=0)
+assert_close(turn(q, 3).norm(), q.norm())  # lengths are kept
+looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
+assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
 
 # %% [markdown]
-# Distance 2 gives the same score at 3 and 1 as at 103 and 101; distance 1 gives another.
-# The score depends on **content and distance**, not on distance alone: other hands, other scores.
+# Turn both hands by the same amount, and the angle between them stays: 3 and 1 score as 103 and 101.
+# The score depends on **content and distance** (which way counts, too), not on distance alone: another key, another score.
 #
 # The **values are not turned**: what a word has to say does not depend on where it stands.
-# Only where one looks does.
+# Position changes only where one looks.
 #
 # ### Many hands
 #
@@ -293,6 +314,9 @@ hands = plots.curves(axes, ["pair 1", "pair 2", "pair 3", "pair 4"], "First coor
 hands.update(**{f"pair {i + 1}": turned[:, 2 * i] for i in range(4)})
 picture
 
+# %% [markdown]
+# Pair 1 turns fast, pair 4 hardly moves. A head can use the fast ones for neighbours and the slow ones for long distances.
+
 # %% Explorer: two positions and a shift tags=["explorer"]
 picture, (left, right) = plots.panels(2, width=8, height=3.4)
 plane = plots.vectors(left, ["query", "key"], title="Clock hands", limits=(-1.5, 1.5, -1.5, 1.5))
@@ -301,10 +325,10 @@ scores = plots.bars(right, ["score", "shifted"], title="Scores", limits=(-1.2, 1
 
 def show(query_at, key_at, shift, angle):
     key = turn(k, angle)  # the content of the key
-    here = (rope(q[None], torch.tensor([query_at])) @ rope(key[None], torch.tensor([key_at])).T).item()
-    hands = [rope(q[None], torch.tensor([query_at + shift])), rope(key[None], torch.tensor([key_at + shift]))]
-    shifted = (hands[0] @ hands[1].T).item()
-    plane.update(torch.cat(hands))
+    here = (turn(q, query_at) @ turn(key, key_at)).item()
+    hands = turn(q, query_at + shift), turn(key, key_at + shift)
+    shifted = (hands[0] @ hands[1]).item()
+    plane.update(torch.stack(hands))
     scores.update([here, shifted])
     return (
         f"Positions {query_at} and {key_at}: score {here:.3f}; "
@@ -329,7 +353,7 @@ Explorer(
 # A **block** wraps attention with three more parts.
 #
 # > **Box.** *Normalisation* (LayerNorm, RMSNorm) brings each token's vector to a standard size, so that numbers neither explode nor vanish.
-# > An *MLP* (multi-layer perceptron) is two or three learned matrices with a bend between them, applied to each token alone.
+# > An *MLP* (multi-layer perceptron) is two or three learned matrices with a simple non-linear function between them, such as max(0, x), applied to each token alone.
 #
 # Attention moves information *between* tokens, the MLP works *within* each.
 # Both results are added to what was there: the residual path runs straight through.
@@ -349,7 +373,7 @@ picture
 # After each block we ask: is the *mole* most like this one used in the same sense?
 
 # %% mole in three senses
-mole = recorded_mole()  # states (12 sentences, 7 layers, D = 384); layer 0 is before the first block
+mole = recorded_mole()  # states (12, 7, D): 12 sentences; before block 1 and after each
 same_sense = []
 for layer in range(7):
     states = F.normalize(mole.states[:, layer], dim=1)  # (12, D), length 1
@@ -360,9 +384,10 @@ print("same sense, of 12, before block 1 and after each block:", same_sense)
 assert same_sense[0] <= 2 and same_sense[3:6] == [12, 12, 12]
 
 # %% [markdown]
+# Guessing would be right about 3 times in 12.
 # Before the first block the nearest *mole* tells nothing about the sense: the row of the table is the same in all twelve sentences, and only the position differs.
 # After three blocks it is right every time.
-# That is contextualisation, measured.
+# That is contextualisation, measured. (The twelve sentences are plain on purpose; with trickier ones the model errs now and then.)
 #
 # *Stopping point: about 36 minutes.*
 
@@ -371,12 +396,14 @@ assert same_sense[0] <= 2 and same_sense[3:6] == [12, 12, 12]
 #
 # **Exercise 5.1.** Split into heads: `x` is `(B, S, D)`, the result is `(B, n_heads, S, D / n_heads)`.
 
+
 # %% Exercise 5.1 tags=["exercise"]
 def my_split(x, n_heads):
     return ...  # your lines here
 
 
 checks.split(my_split)
+
 
 # %% Exercise 5.1, a solution jupyter={"source_hidden": true} tags=["solution"]
 def split_solution(x, n_heads):
@@ -390,12 +417,14 @@ checks.split(split_solution)
 # **Exercise 5.2.** Turn each row of `x` `(S, 2)` by its position in `positions` `(S,)`, one radian per position, counter-clockwise.
 # No `rope` this time.
 
+
 # %% Exercise 5.2 tags=["exercise"]
 def my_rotation(x, positions):
     return ...  # your lines here
 
 
 checks.rotate_pair(my_rotation)
+
 
 # %% Exercise 5.2, a solution jupyter={"source_hidden": true} tags=["solution"]
 def rotation_solution(x, positions):
@@ -442,8 +471,8 @@ picture
 # %% Interleaved and half tags=["further"]
 x = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
 at_one = torch.tensor([1])
-print("interleaved", [round(n, 4) for n in rope(x, at_one)[0].tolist()])
-print("half       ", [round(n, 4) for n in rope(x, at_one, layout="half")[0].tolist()])
+print("interleaved", rope(x, at_one)[0])
+print("half       ", rope(x, at_one, layout="half")[0])
 order = [0, 2, 1, 3]
 assert_close(rope(x, at_one, layout="half"), rope(x[:, order], at_one)[:, order])
 
@@ -466,8 +495,9 @@ picture
 # Whoever averages maps must know that first.
 
 # %% What the special tokens soak up tags=["further"]
-shares = torch.stack([(r.weights[..., 0] + r.weights[..., -1]).mean(dim=(1, 2)) for r in readings.values()])
-print("share of [CLS] and [SEP], by block:", [round(x, 2) for x in shares.mean(dim=0).tolist()])
+shares = [(r.weights[..., 0] + r.weights[..., -1]).mean(dim=(1, 2)) for r in readings.values()]
+shares = torch.stack(shares)  # (sentences, L)
+print("share of [CLS] and [SEP], by block:", shares.mean(dim=0).round(decimals=2))
 
 # %% [markdown] tags=["further"]
 # **An honest limit.** In "The animal didn't cross the street because it was too tired", head 2 of block 4 lets *it* look at *animal*.
@@ -479,7 +509,7 @@ for text, reading in readings.items():
     if "it was too" in text:
         tokens = list(reading.tokens)
         from_it = reading.weights[3, 1, tokens.index("it")]  # (S_k,): block 4, head 2
-        print(f"{text[-12:]:12}", *(f"{w} {from_it[tokens.index(w)]:.2f}" for w in tokens
+        print(text.split("it was ")[1], *(f"{w} {from_it[tokens.index(w)]:.2f}" for w in tokens
               if w in ("animal", "street", "trophy", "suitcase")))  # fmt: skip
 
 # %% [markdown] tags=["further"]

@@ -18,7 +18,7 @@
 # - write with a KV cache, say why it is exact, and compute how much memory it takes.
 #
 # **Builds on** [notebook 4](04_softmax_and_values.ipynb) (the attention step) and [notebook 5](05_heads_and_positions.ipynb) (heads, blocks, RoPE).
-# **Takes** about 45 minutes in two halves: *train*, then *generate*.
+# **Takes** about 45 minutes in two halves: *train* (25), then *generate* (20).
 
 # %% [markdown]
 # **Two questions from before.** Answer in your head, then unfold.
@@ -30,8 +30,10 @@
 # <details><summary>Which of Q, K and V does RoPE turn?</summary>
 # Q and K. What a word hands over does not depend on where it stands.
 # </details>
+#
+# Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -63,6 +65,7 @@ from attnlab.explorers import Explorer, choice, slider
 from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
+torch.set_printoptions(sci_mode=False)
 
 # %% [markdown]
 # ## 1. Train
@@ -75,19 +78,24 @@ torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wai
 
 # %% The task, and a model in four lines
 inputs, targets = toy_task()  # ids (B, S) = (2, 2), and the right next word (B,)
+shore, loan = targets.tolist()  # their ids
+print("vocabulary:", ", ".join(TOY_WORDS))
 model = seeded(TinyCausalAttention, 42)  # seed 42 fixes the random start; D = 12
 
 
 def forward(ids):
     x = model.emb(ids)  # (B, S, D)
     steps = attention(model.q(x), model.k(x), model.v(x), causal_mask(ids.shape[1]))
-    x = model.norm(x + model.o(steps.output))  # W_O, residual, LayerNorm
+    x = model.norm(x + model.o(steps.output))  # W_O, residual, LayerNorm (last, as in 2017)
     return model.lm_head(x)  # (B, S, vocab): one logit (score) for each word of the vocabulary
 
 
 assert_close(forward(inputs), model(inputs))  # the package does the same
 for phrase, answer in zip(inputs, targets):
     print(decode(phrase, TOY_WORDS), "->", TOY_WORDS[answer])
+print(
+    f"guessing among five words costs ln 5 = {math.log(5):.4f}, among two ln 2 = {math.log(2):.4f}"
+)
 
 # %% [markdown]
 # > **Box: a gradient step.** For each parameter, the derivative of the loss says which way is downhill.
@@ -103,21 +111,23 @@ optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
 losses = []
 for _ in range(201):
     logits = model(inputs)[:, -1]  # (B, vocab): only the last position is asked here
-    loss = F.cross_entropy(logits, targets)
+    loss = F.cross_entropy(logits, targets)  # softmax, then -ln p, then the mean
     losses.append(loss.item())  # a plain number, not a tensor
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+    optimizer.zero_grad()  # forget the old derivatives
+    loss.backward()  # compute all derivatives
+    optimizer.step()  # the small step downhill
 
 same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=201, lr=0.03)
 assert_close(torch.tensor(same.losses), torch.tensor(losses))  # the package does the same
 first_below = next(i for i, loss in enumerate(losses) if max(losses[i:]) < 0.01)
+start = seeded(TinyCausalAttention, 42)(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
+print(f"at the start the model gives river {start[:, 0].mean():.2f}, which is never right")
 print(f"loss at the start {losses[0]:.4f}; below 0.01 from step {first_below} on")
 print("ends below 0.0001:", losses[-1] < 1e-4)
 assert abs(losses[-1] - 6e-5) < 2e-5
 
 # %% [markdown]
-# It starts at 2.0212, worse than guessing, because a random model is confidently wrong.
+# It starts at 2.0212, worse than guessing: by chance this start favours a wrong word. Other seeds can be luckier.
 # Then it learns both phrases within a few steps.
 #
 # ### The floor without context
@@ -127,6 +137,7 @@ assert abs(losses[-1] - 6e-5) < 2e-5
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** How low can the loss go now?
+
 
 # %% Train without context
 def hold_at_zero(model, *names):
@@ -140,8 +151,11 @@ def hold_at_zero(model, *names):
 blind = hold_at_zero(seeded(TinyCausalAttention, 42), "v")
 blind_losses = train(blind, inputs, targets, steps=201, lr=0.03).losses
 p = blind(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
-print(f"W_V = 0: ends at {blind_losses[-1]:.4f};", "p(shore), p(loan) =",
-      [round(x, 2) for x in p[0, 3:].tolist()])  # fmt: skip
+looks = blind.steps(inputs).weights[1, 1, 0]
+print(f"bank gives money {looks:.2f}, whose value is zero")
+print(
+    f"W_V = 0: ends at {blind_losses[-1]:.4f}; p(shore) {p[0, shore]:.2f}, p(loan) {p[0, loan]:.2f}"
+)
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["with context", "W_V = 0"], "Two runs", xlim=(0, 200), ylim=(0, 2.2))
 curve.level(math.log(2), "ln 2")
@@ -151,6 +165,7 @@ picture
 # %% [markdown]
 # It stops at ln 2 = 0.6931, with both words at 0.50: a fair coin.
 # That line is the **floor without context**; whatever is below it was bought by attention.
+# *bank* even looks at *money*, and learns nothing from it: a large attention weight on a zero value carries nothing, as notebook 4 promised.
 #
 # *Stopping point: about 12 minutes.*
 
@@ -163,7 +178,7 @@ picture
 # **Vote before you run.** How large is the attention weight that *bank* gives to *river*?
 # About 1, about 0.5, or about 0?
 
-# %% Look at the weights
+# %% Look at the attention weights
 model = seeded(TinyCausalAttention, 42)
 train(model, inputs, targets, steps=201, lr=0.03)
 weights = model.steps(inputs).weights  # (B, S, S)
@@ -172,28 +187,31 @@ for i, word in enumerate(["river", "money"]):
     looks, itself = weights[i, 1].tolist()
     print(f"{word} bank: weight on {word} {looks:.2f}, on itself {itself:.2f};",
           f"p({TOY_WORDS[targets[i]]}) > 0.99: {bool(p[i, targets[i]] > 0.99)}")  # fmt: skip
+alone = model(encode("bank bank", TOY_WORDS)[None])[0, -1].softmax(dim=-1)  # (vocab,)
+print("bank bank: p(shore) > 0.99:", bool(alone[shore] > 0.99))
 
 # %% [markdown]
 # In "money bank" it is 1.00. In "river bank" it is **0.00**, and *shore* is predicted all the same.
 #
 # The model needs to tell two cases apart, and *one* signal is enough:
-# "money arrived" means *loan*; "nothing arrived" means *shore*.
+# "money arrived" means *loan*; "only bank arrived" means *shore*. Indeed, "bank bank" gives *shore* too.
 # And we can take away the choice altogether.
 
 # %% Without any choice of where to look
 even = hold_at_zero(seeded(TinyCausalAttention, 42), "q")  # all scores 0: weights 0.50 and 0.50
 even_losses = train(even, inputs, targets, steps=201, lr=0.03).losses
-print("W_Q = 0: weights", [round(w, 2) for w in even.steps(inputs).weights[0, 1].tolist()],
-      " loss below 0.0001:", even_losses[-1] < 1e-4)  # fmt: skip
+print("W_Q = 0: weights of bank", even.steps(inputs).weights[0, 1].tolist())
+print("ends below 0.0001:", even_losses[-1] < 1e-4)
 assert abs(even_losses[-1] - 7e-5) < 2e-5
 
 # %% [markdown]
-# The loss goes just as low. The value of the context word does the work, whatever its weight.
+# The loss goes just as low. Now the attention weights are the same in both phrases, so only the *values* can tell them apart.
 #
 # Is seed 42 an odd one? Ask twenty others.
 
 # %% Twenty starts
-models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=range(20), steps=201, lr=0.03)
+seeds = range(20)
+models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=seeds, steps=201, lr=0.03)
 looks = torch.stack([m.steps(inputs).weights[:, 1, 0] for m in models]).detach()  # (20, B)
 both = int((looks > 0.5).all(dim=1).sum())
 print(f"{both} of 20 look at the context word in both phrases, {20 - both} do not;",
@@ -204,7 +222,7 @@ assert both == 15
 # 15 look where a person would, 5 do not, and all are equally right.
 # **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the head all have a part in it.
 
-# %% Explorer: retrain, then scrub through the training tags=["explorer"]
+# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(4, 3, 3))
 curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5))
 curve.level(math.log(2), "ln 2: no context")
@@ -238,8 +256,8 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
     losses, maps, right_answers = runs[settings]
     at = min(at, steps)
     curve.update(loss=losses, mark=at)
-    river_heat.update(maps[at][0])
-    money_heat.update(maps[at][1])
+    river_heat.update(maps[at][0], causal_mask(2))
+    money_heat.update(maps[at][1], causal_mask(2))
     shore, loan = right_answers[at]
     yield (
         f"Step {at}: bank gives river {maps[at][0, 1, 0]:.2f} and money {maps[at][1, 1, 0]:.2f}; "
@@ -251,7 +269,7 @@ starts = ["random", "identity", "zero"]
 Explorer(
     picture,
     show,
-    goal="Scrub to the step where the loss breaks through ln 2. Then find a seed that looks at both words.",
+    goal="Scrub to the step where the loss falls below ln 2. Then find a seed where bank gives river and money more than 0.9. What happens at seed 39?",
     at=slider(0, 200, 200, label="look at step"),
     seed=slider(0, 50, 42),
     W_V=choice(starts, label="W_V starts"),
@@ -264,19 +282,26 @@ Explorer(
 )
 
 # %% [markdown]
+# Seed 39 looks at neither word, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
+#
 # **Stopping point: half-way, about 25 minutes.** The second half can wait for another day.
 
 # %% [markdown]
 # ## 3. Generate, and remember keys and values
 #
-# Now a model with two blocks and four heads, on the small generated language of notebook 1.
+# Now a model with two blocks of four heads (the blocks and the RoPE of notebook 5), on the small generated language of notebook 1.
 # All positions are trained at once: position t predicts word t + 1, from the words up to t.
 # That language is finite, so we know the best possible loss *exactly*.
 
 # %% A transformer on a language with a known floor
 language = corpus()
 floors = language.floors()
-make = lambda: TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=64)
+
+
+def make():
+    return TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=64)
+
+
 transformer = seeded(make, 0)
 
 
@@ -285,18 +310,25 @@ def batches(step, generator):
     return sentences[:, :-1], sentences[:, 1:]  # each position predicts the next word
 
 
-warm_up_and_cool_down = lambda s: min((s + 1) / 20, 1) * (1 + math.cos(math.pi * s / 150)) / 2
+def warm_up_and_cool_down(step):  # factor for the learning rate: small first, small last
+    return min((step + 1) / 20, 1) * (1 + math.cos(math.pi * step / 150)) / 2
+
+
 history = train(transformer, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
 
 held_out = language.sample(1000, torch.Generator().manual_seed(1))
 with torch.no_grad():
     loss = next_token_loss(transformer(held_out[:, :-1]), held_out[:, 1:]).item()
 best = language.exact_loss(held_out).mean().item()
-print("within 3 % of the best possible loss:", loss < 1.03 * best)
+print(
+    "best possible loss:",
+    ", ".join(f"{name} {floor:.3f}" for name, floor in floors._asdict().items()),
+)
+print("the model is within 3 % of the best:", loss < 1.03 * best)
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["loss"], "Two blocks", xlim=(0, 150), ylim=(0, 4.6))
-for name, floor in floors._asdict().items():
-    curve.level(floor, {"full": "all words before", "one_word": "one word", "none": "no word"}[name])
+for name, floor in zip(["all words before", "one word", "no word"], floors):
+    curve.level(floor, name)
 curve.update(loss=history.losses)
 picture
 
@@ -311,6 +343,7 @@ picture
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** "a fisherman saw that small bank …" and "a banker saw that small bank …":
 # the last four words are the same. Will the next one be?
+
 
 # %% Greedy generation: loop, then package
 def write(text, n_new):
@@ -328,6 +361,8 @@ for person in ("fisherman", "banker"):
     print(decode(ids[0], language.words))
 
 # %% [markdown]
+# *crumble* and *fail*. The last four words are the same, so the difference came from the second word, through attention.
+#
 # ### What stays the same
 #
 # This loop computes every position again for each new word.
@@ -350,9 +385,10 @@ print("encoder:      old positions move:", bool(moved(None, None) > 1e-5))
 # %% [markdown]
 # In a causal model old positions cannot see the new word, so nothing about them changes: not their outputs, hence not their keys and values in the next block either.
 # **Keep them.** Old *queries* are never asked again, so they need not be kept.
-# In an encoder everything moves, and nothing can be kept.
+# In an encoder the outputs move, and so do the keys and values of every later block.
 #
-# With a cache, a new word costs one query, one key and one value.
+# With a cache, a new word costs one query, one key and one value per head and block.
+# The query needs one row of attention weights, times the matrix V: a weighted sum of its rows, as always.
 
 # %% One head with a cache, by hand
 W_Q, W_K, W_V = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1))  # (D, d) each
@@ -391,22 +427,24 @@ print(cache)
 
 # %% Edit an early word
 edited = sentence.clone()
-edited[0, 1] = encode("banker" if "banker" not in decode(sentence[0], language.words) else "hiker",
-                      language.words)[0]  # fmt: skip
+edited[0, 1] = language.words.index("banker")
+print("cached:", decode(sentence[0], language.words))
+print("edited:", decode(edited[0], language.words))
 fresh = transformer.new_cache(1, 10)
 with torch.no_grad():
     transformer(edited, cache=fresh)
-stale = (fresh.keys - cache.keys).abs().amax(dim=(1, 2, 4)) > 1e-5  # (layers, positions)
+change = (fresh.keys - cache.keys).abs()  # (layers, B, H, S, d)
+stale = change.amax(dim=(1, 2, 4)) > 1e-5  # largest change of each key: (layers, S)
 picture, axes = plots.panels(1, width=7, height=2.2)
 plots.heatmap(axes, ["block 1", "block 2"], decode(sentence[0], language.words).split(), ~stale,
-              kind="mask", title="Does the cached key still hold?", names=("", ""))  # fmt: skip
+              kind="mask", title="The cached keys", names=("", ""), words=("stale", "holds"))  # fmt: skip
 print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
 print("block 2, stale columns:", stale[1].nonzero().flatten().tolist())
 picture
 
 # %% [markdown]
 # In block 1 only the edited word's own key is wrong.
-# In block 2 everything **to its right** is stale, because those words had looked at it.
+# In block 2 that word and everything **to its right** are stale, because those words had looked at it. With the values it is the same.
 # Appending never does that; editing does.
 #
 # ### What it saves, and what it costs
@@ -417,8 +455,12 @@ computed_with = torch.eye(n) + 0.35 * torch.ones(n, n).tril(-1)  # 1: computed n
 computed_without = torch.ones(n, n).tril()
 picture, (left, right) = plots.panels(2, width=8)
 steps_down = [str(t + 1) for t in range(n)]
-for ax, values, title in ((left, computed_with, "With a cache"), (right, computed_without, "Without")):
-    plots.heatmap(ax, steps_down, steps_down, values, title=title, names=("step", "position"), numbers=False)
+for ax, values, title in (
+    (left, computed_with, "With a cache"),
+    (right, computed_without, "Without"),
+):
+    plots.heatmap(ax, steps_down, steps_down, values, title=title, names=("step", "position"),
+                  numbers=False)  # fmt: skip
 scores_with = [t for t in range(1, 513)]  # one new query meets t keys
 scores_without = [t * t for t in range(1, 513)]  # t queries meet t keys
 print("scores for the 512th word:", scores_with[-1], "with,", f"{scores_without[-1]:,}", "without")
@@ -432,10 +474,11 @@ picture
 # bytes = 2 × layers × key/value heads × head width × positions × batch × bytes per number.
 # The 2 is for keys *and* values.
 #
-# Since queries are not kept, several query heads may share one key/value head:
+# Only key/value heads are in the formula. So models save memory by letting several query heads share one:
 # **grouped-query attention (GQA)**, or **multi-query attention (MQA)** if all share a single one.
 
-# %% Bytes
+
+# %% Bytes (unfold to see how) jupyter={"source_hidden": true}
 def cache_bytes(layers, kv_heads, head_width, positions, batch=1, bytes_per_number=2):
     return 2 * layers * kv_heads * head_width * positions * batch * bytes_per_number
 
@@ -451,7 +494,8 @@ for name, kv_heads in (("32 heads", 32), ("8, GQA", 8), ("1, MQA", 1)):
 # %% [markdown]
 # ## Exercises
 #
-# **Exercise 6.1.** Write the formula for the bytes of a cache yourself.
+# **Exercise 6.1.** Without looking up: the bytes of a cache. Say first which numbers you multiply.
+
 
 # %% Exercise 6.1 tags=["exercise"]
 def my_cache_bytes(layers, kv_heads, head_width, positions, batch, bytes_per_number):
@@ -468,12 +512,14 @@ checks.cache_bytes(cache_bytes)
 # `q_new`, `k_new` are `(1, d)`, `v_new` is `(1, d_v)`, the cache so far is `K` `(S, d)` and `V` `(S, d_v)`.
 # Return the output `(1, d_v)`, the new K and the new V.
 
+
 # %% Exercise 6.2 tags=["exercise"]
 def my_decode_step(q_new, k_new, v_new, K, V):
     return ...  # your lines here
 
 
 checks.decode_step(my_decode_step)
+
 
 # %% Exercise 6.2, a solution jupyter={"source_hidden": true} tags=["solution"]
 def decode_step_solution(q_new, k_new, v_new, K, V):
@@ -519,7 +565,8 @@ picture
 
 # %% Draw sentences tags=["further"]
 prompt = encode("a", language.words)[None].expand(200, 1)  # 200 sentences at once
-drawn = generate(transformer, prompt, 9, temperature=1.0, generator=torch.Generator().manual_seed(0))
+dice = torch.Generator().manual_seed(0)
+drawn = generate(transformer, prompt, 9, temperature=1.0, generator=dice)
 possible = {tuple(row) for row in language.sentences.tolist()}
 share = sum(tuple(row) in possible for row in drawn.tolist()) / 200
 print("more than 8 in 10 are sentences of the language:", share > 0.8)

@@ -827,6 +827,11 @@ def test_torch_refusing_integers_is_not_taken_for_an_empty_exercise():
     assert not verdict.message.startswith("Not done yet")
 
 
+def test_an_error_alone_is_not_taken_for_a_mistake_that_raises_it_too():
+    verdict = checks.scores(lambda X, Q, K: loop_scores(X, Q, K) if len(X) == 5 else X @ Q.T)
+    assert verdict.message.startswith("With X (7, 5), W_Q (5, 2), W_K (5, 2) your function raised")
+
+
 def test_editing_the_input_is_noticed():
     def in_place(scores):
         return scores.masked_fill_(~attnlab.causal_mask(len(scores)), -math.inf)
@@ -840,6 +845,13 @@ def test_editing_the_input_is_noticed():
         return output
 
     assert checks.attention_function(emptied).message.endswith("you overwrite the input v.")
+
+    def nudged(x, n_heads):
+        heads = attnlab.split_heads(x, n_heads).clone()
+        x *= 1.01
+        return heads
+
+    assert checks.split(nudged).message.endswith("you overwrite the input x.")
 
     def both(scores):
         return scores.masked_fill_(attnlab.causal_mask(len(scores)), -math.inf)

@@ -129,6 +129,7 @@ MASKS = {
     "padding": padding_mask([5, 2], 5)[:, None],
     "one row for all": torch.tensor([True, False, True, True, False]),
     "per head": torch.rand(1, 7, 3, 5, generator=torch.Generator().manual_seed(1)) > 0.3,
+    "one for all heads": causal_mask(3, 5)[None],
     "with a dead row": torch.tensor([[True] * 5, [False] * 5, [False, True, False, True, True]]),
 }
 
@@ -258,7 +259,8 @@ def test_the_gradient_of_a_dead_row_is_zero():
 def test_a_dead_row_leaves_the_gradients_of_the_others_alone(dtype):
     def gradients(q, k, v, mask):
         inputs = [x.detach().clone().requires_grad_() for x in (q, k, v)]
-        (attention(*inputs, mask).output ** 2).sum().backward()
+        with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+            (attention(*inputs, mask).output ** 2).sum().backward()
         return [x.grad for x in inputs]
 
     q, k, v = qkv(2, dtype=dtype)
@@ -334,8 +336,9 @@ def test_causal_mask_by_its_definition(n_queries, n_keys):
     assert n_queries < n_keys or torch.equal(causal_mask(n_queries), mask)
 
 
-@pytest.mark.parametrize("lengths", [[5, 2, 1], (5, 2, 1), torch.tensor([5, 2, 1])], ids=str)
-def test_padding_mask_by_hand(lengths):
+@pytest.mark.parametrize("kind", [list, tuple, torch.tensor, torch.IntTensor])
+def test_padding_mask_by_hand(kind):
+    lengths = kind([5, 2, 1])
     mask = padding_mask(lengths, 5)
     assert mask.dtype == torch.bool
     assert mask.tolist() == [[[True] * n + [False] * (5 - n)] for n in (5, 2, 1)]

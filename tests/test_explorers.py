@@ -100,9 +100,16 @@ def test_a_matrix_arrives_as_a_float_tensor():
 # --- Matrix ---------------------------------------------------------------------------------
 
 
-def cells(knob):
-    """Its sliders, row by row."""
-    return [w for w in walk(knob) if isinstance(w, widgets.FloatSlider)]
+def move(knob, row, column, number):
+    """What the page sends when one entry is dragged: the whole value, as lists."""
+    value = [list(r) for r in knob.value]
+    value[row][column] = number
+    knob.set_state({"value": value})
+
+
+def choose(knob, preset, by=None):
+    """What the page sends when a preset is chosen."""
+    knob._handle_custom_msg({"preset": preset, "by": by}, [])
 
 
 def changes(knob):
@@ -111,19 +118,18 @@ def changes(knob):
     return seen
 
 
-def test_moving_one_slider_of_a_matrix_changes_its_value_once():
+def test_moving_one_entry_of_a_matrix_changes_its_value_once():
     knob = matrix(2, 3, [[1, 2, 3], [-1, -2, -3]])
     seen = changes(knob)
-    cells(knob)[4].value = 0.5
+    move(knob, 1, 1, 0.5)
     assert seen == [((1, 2, 3), (-1, 0.5, -3))] == [knob.value]
 
 
-def test_setting_a_matrix_moves_its_sliders_and_changes_its_value_once():
+def test_setting_a_matrix_to_what_it_is_changes_nothing():
     knob = matrix(2, 2)
     seen = changes(knob)
     knob.value = torch.tensor([[1, 2], [3, -1]])
-    assert [cell.value for cell in cells(knob)] == [1, 2, 3, -1]
-    knob.value = [[1, 2], [3, -1]]  # the same again
+    knob.value = [[1, 2], [3, -1]]
     assert seen == [((1, 2), (3, -1))]
 
 
@@ -148,7 +154,8 @@ def test_a_matrix_stays_between_its_ends():
     knob = matrix(2, 2, low=-1, high=2)
     knob.value = [[-9, 9], [0, 1]]
     assert knob.value == ((-1, 2), (0, 1))
-    assert [cell.value for cell in cells(knob)] == [-1, 2, 0, 1]
+    move(knob, 1, 1, 9)
+    assert knob.value == ((-1, 2), (0, 2))
 
 
 @pytest.mark.parametrize("value, sentence", [
@@ -167,7 +174,6 @@ def test_what_is_no_matrix_is_refused_and_nothing_moves(value, sentence, refuses
     knob = seen.explorer.knobs["w"]
     refuses(traitlets.TraitError, sentence, setattr, knob, "value", value)
     assert knob.value == ((1, 0), (0, 1))
-    assert [cell.value for cell in cells(knob)] == [1, 0, 0, 1]
     assert len(seen) == 1
 
 
@@ -177,40 +183,73 @@ def test_a_matrix_that_starts_in_another_shape_is_refused(refuses):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_redraws_exactly_once_and_can_be_chosen_again(preset):
+@pytest.mark.parametrize("by", [2, None])
+def test_a_preset_redraws_exactly_once_and_can_be_chosen_again(preset, by):
     seen = Seen(w=matrix(2, 2, [[0.5, 0.5], [0.5, 0.5]]))
     knob = seen.explorer.knobs["w"]
-    menu = find(knob, widgets.Dropdown)
+    values = set()
     for n in 2, 4:
-        menu.value = preset
-        assert knob.value == PRESETS[preset] and len(seen) == n
-        assert menu.value == "preset ..."
-        find(knob, widgets.Button).click()
+        choose(knob, preset, by)
+        values.add(knob.value)
+        assert len(seen) == n
+        choose(knob, "start")
         assert knob.value == ((0.5, 0.5), (0.5, 0.5)) and len(seen) == n + 1
-    assert [c.value for c in cells(knob)] == [0.5] * 4
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize("preset, by, value", [
+    ("identity", 0, [[1, 0], [0, 1]]),
+    ("zero", 0, [[0, 0], [0, 0]]),
+    ("swap", 0, [[0, 1], [1, 0]]),
+    ("scale", 2, [[2, 0], [0, 2]]),
+    ("scale", 100, [[3, 0], [0, 3]]),  # stays between its ends
+    ("rotation", 0, [[1, 0], [0, 1]]),
+    ("rotation", 90, [[0, 1], [-1, 0]]),  # [1, 0] @ W = [0, 1]
+    ("rotation", 45, [[0.5**0.5, 0.5**0.5], [-(0.5**0.5), 0.5**0.5]]),
+])  # fmt: skip
+def test_presets_are_what_they_say(preset, by, value):
+    knob = matrix(2, 2, [[0.5, 0.5], [0.5, 0.5]])
+    knob.preset(preset, by)
+    torch.testing.assert_close(torch.tensor(knob.value), torch.tensor(value).float())
+
+
+def test_a_random_matrix_is_the_same_for_the_same_seed():
+    knob, values = matrix(2, 2), []
+    for seed in 1, 2, 1:
+        knob.preset("random", seed)
+        values.append(knob.value)
+    assert values[0] == values[2] != values[1]
 
 
 def test_a_reset_that_changes_nothing_redraws_nothing():
     seen = Seen(w=matrix(2, 2))
-    find(seen.explorer.knobs["w"], widgets.Button).click()
+    choose(seen.explorer.knobs["w"], "start")
     assert len(seen) == 1
 
 
 def test_presets_are_for_two_by_two():
-    menus = [[w for w in walk(knob) if isinstance(w, widgets.Dropdown)]
-             for knob in (matrix(2, 2), matrix(3, 2), matrix(2, 2, presets=False))]  # fmt: skip
-    assert [len(m) for m in menus] == [1, 0, 0]
+    assert matrix(2, 2).presets == list(PRESETS)
+    assert matrix(3, 2).presets == matrix(2, 3).presets == []
 
 
 def test_a_matrix_is_called_by_its_knob_unless_it_has_a_name():
-    seen = Seen(w=matrix(2, 2), u=matrix(2, 2, label="W_<K>"))
-    assert find(seen.explorer.knobs["w"], widgets.HTML).value == "<b>w</b>"
-    assert find(seen.explorer.knobs["u"], widgets.HTML).value == "<b>W_&lt;K&gt;</b>"
+    seen = Seen(W_Q=matrix(2, 2), u=matrix(2, 2, label="W_<K>"))
+    assert [k.description for k in seen.explorer.knobs.values()] == ["W_Q", "W_<K>"]
 
 
 def test_the_rows_of_a_matrix_can_be_tokens():
-    names = [cell.description for cell in cells(matrix(3, 2, row_names=["river", "money", "bank"]))]
-    assert names == ["river, 0", "river, 1", "money, 0", "money, 1", "bank, 0", "bank, 1"]
+    knob = matrix(3, 2, row_names=["river", "<unk>", "bank"])
+    assert knob.row_names == ["river", "<unk>", "bank"]
+
+
+def test_the_page_gets_all_it_needs_and_asks_no_network():
+    knob = matrix(2, 2, low=-1, high=2, step=0.25, label="W_Q")
+    state = knob.get_state()
+    assert {k: state[k] for k in ("value", "low", "high", "step", "description")} == {
+        "value": ((1, 0), (0, 1)), "low": -1, "high": 2, "step": 0.25, "description": "W_Q",
+    }  # fmt: skip
+    assert "render" in state["_esm"] and state["_css"]
+    assert "http" not in state["_esm"].replace("http://www.w3.org", "") + state["_css"]
 
 
 # --- Knobs in an explorer -------------------------------------------------------------------
@@ -224,10 +263,10 @@ def test_every_change_redraws_exactly_once():
     draws = []
     find(seen.explorer, widgets.Image).observe(draws.append, names="value")
     for n, change in enumerate([
-        lambda: setattr(cells(knobs["w"])[2], "value", 1.5),
-        lambda: setattr(knobs["w"], "value", PRESETS["minus"]),
-        lambda: setattr(find(knobs["w"], widgets.Dropdown), "value", "swap"),
-        lambda: find(knobs["w"], widgets.Button).click(),
+        lambda: move(knobs["w"], 1, 0, 1.5),
+        lambda: setattr(knobs["w"], "value", [[-1, 0], [0, -1]]),
+        lambda: choose(knobs["w"], "swap"),
+        lambda: choose(knobs["w"], "start"),
         lambda: setattr(knobs["n"], "value", 7),
         lambda: setattr(knobs["s"], "value", True),
         lambda: setattr(knobs["c"], "value", "yy"),
@@ -236,6 +275,30 @@ def test_every_change_redraws_exactly_once():
         assert len(seen) == 1 + n and len(draws) == n
     knobs["n"].value = 7  # nothing new
     assert len(seen) == 1 + n
+
+
+@pytest.mark.parametrize("generator", [False, True])
+def test_an_explorer_keeps_working_when_later_cells_use_its_names_again(generator):
+    first = """
+picture, axes = plots.panels(1)
+drawing = plots.bars(axes, ["n"], limits=(0, 10))
+def show(n, *, factor=2):
+    drawing.update([factor * n])
+    SENTENCE f"{word} is {factor * n}"
+made = Explorer(picture, show, goal="", n=slider(0, 9, 1))
+""".replace("SENTENCE", "yield" if generator else "return")
+    later = """
+picture, axes = plots.panels(1)
+drawing, word = plots.vectors(axes, ["v"], [[1, 1]]), None
+"""
+    notebook = {"plots": plots, "Explorer": Explorer, "slider": slider, "word": "it"}
+    exec(first, notebook)
+    exec(later, notebook)
+    explorer = notebook["made"]
+    before = shown(explorer)
+    explorer.knobs["n"].value = 4
+    assert explorer.error == "" and explorer.sentence == "it is 8"
+    assert (shown(explorer) != before).any()
 
 
 def test_knobs_that_wait_folded_are_in_the_accordion_and_nowhere_else():
@@ -266,7 +329,7 @@ def test_a_burst_of_changes_ends_on_the_last_value():
 
 
 def test_sliders_follow_the_mouse():
-    for knob in [slider(0, 1, 0), slider(0.0, 1.0, 0.5), *cells(matrix(2, 2))]:
+    for knob in [slider(0, 1, 0), slider(0.0, 1.0, 0.5)]:
         assert knob.continuous_update
 
 
@@ -518,8 +581,8 @@ def test_a_thousand_moves_leave_nothing_behind():
     explorer, knobs = seen.explorer, seen.explorer.knobs
     chance = random.Random(0)
     moves = [
-        lambda: setattr(chance.choice(cells(knobs["w"])), "value", chance.uniform(-4, 4)),
-        lambda: setattr(find(knobs["w"], widgets.Dropdown), "value", chance.choice(list(PRESETS))),
+        lambda: move(knobs["w"], chance.randint(0, 1), chance.randint(0, 1), chance.uniform(-4, 4)),
+        lambda: choose(knobs["w"], chance.choice(["start", *PRESETS]), chance.randint(-9, 99)),
         lambda: setattr(knobs["n"], "value", chance.randint(0, 9)),
         lambda: setattr(knobs["real"], "value", chance.random()),
         lambda: setattr(knobs["s"], "value", not knobs["s"].value),
@@ -527,7 +590,7 @@ def test_a_thousand_moves_leave_nothing_behind():
         lambda: setattr(knobs["text"], "value", chance.choice(["", "猫", "<unk>", "$$"])),
     ]
 
-    def move(times):
+    def play(times):
         for _ in range(times):
             chance.choice(moves)()
             assert explorer.error == ""
@@ -538,11 +601,11 @@ def test_a_thousand_moves_leave_nothing_behind():
                 for base in (plots.Picture, widgets.Widget)], len(alive)  # fmt: skip
 
     pyplot, threads = "matplotlib.pyplot" in sys.modules, threading.active_count()
-    alive, objects = move(300)
-    assert move(600)[0] == alive
+    alive, objects = play(300)
+    assert play(600)[0] == alive
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    later, more_objects = move(100)
+    later, more_objects = play(100)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert later == alive

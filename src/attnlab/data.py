@@ -148,7 +148,8 @@ class Corpus:
             raise ValueError(f"probabilities has shape {tuple(p.shape)} for {n} sentences.")
         if (p <= 0).any() or abs(p.sum().item() - 1) > 1e-9:
             raise ValueError(
-                f"probabilities must be positive and sum to 1, but sum to {p.sum().item():.6g}."
+                f"probabilities must be positive and sum to 1, but the smallest is "
+                f"{p.min().item():.6g} and the sum {p.sum().item():.6g}."
             )
         distinct = len(torch.unique(self.sentences, dim=0))
         if distinct != n:
@@ -205,6 +206,7 @@ class Corpus:
         Raises:
             ValueError: if one of them is not possible in the corpus.
         """
+        self._prefix_probability(ids)  # refuses what is not in the corpus
         log_p = [self._prefix_probability(ids[:, :t]).log() for t in range(1, ids.shape[1] + 1)]
         return -torch.stack(log_p, dim=1).diff(dim=1)  # (count, S-1)
 
@@ -293,7 +295,7 @@ def corpus() -> Corpus:
 _RECORDED = Path(__file__).parent / "recorded"
 _SHA256 = {
     "glove.npz": "3d4c2d2660ade1c9278ab2a41425d0472d206e4b600fa40d741100c7c7156c44",
-    "minilm.npz": "ab26f3c55913e37305e7a4e97fd0fd2c97a826d24e09cd05c521dbbc0abd2a4f",
+    "minilm.npz": "1c74bc0a3f3c8d1694b031da8f353fa8bbb6fba55703e14e0b40e26f348ed5be",
 }
 
 
@@ -383,7 +385,7 @@ def read_sentence(text: str) -> Reading:
     from attnlab.recorded import build_minilm
 
     tokens, weights, states = build_minilm.read(text)
-    return Reading(text, tuple(tokens), weights, states)
+    return Reading(text, tuple(tokens), weights.float(), states.float())
 
 
 def _load(name: str) -> dict[str, np.ndarray]:

@@ -7,10 +7,13 @@ pyplot, no ``Output`` widget, no thread: nothing flickers, piles up or leaks.
 import asyncio
 import inspect
 import math
+import types
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
+import anywidget
 import ipywidgets as widgets
 import torch
 import traitlets
@@ -33,7 +36,8 @@ class Explorer(widgets.VBox):
         show: called with the value of every knob by name (a matrix as a float tensor). It
             updates the drawings and returns one sentence. If it is a generator, each sentence
             it yields is a frame: long work runs in slices on the kernel's event loop and is
-            dropped as soon as a knob moves or Stop is pressed.
+            dropped as soon as a knob moves or Stop is pressed. Names of the notebook keep the
+            value they have now: later cells may use them for something else.
         goal: what to try to reach, in one sentence.
         more: names of the knobs that wait folded.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, or any widget with a ``value``.
@@ -57,9 +61,10 @@ class Explorer(widgets.VBox):
             raise ValueError(f"more names {unknown[0]!r} but the knobs are {', '.join(knobs)}")
         self.picture, self.goal, self.knobs = picture, goal, knobs
         self.sentence, self.error = "", ""
-        self._show, self._task = show, None
+        self._show, self._task = _as_now(show), None
         self._words = widgets.HTML()
-        self._image = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
+        still_size = widgets.Layout(max_width="100%", align_self="flex-start")  # not stretched
+        self._image = widgets.Image(format="png", layout=still_size)
         self._stop = widgets.Button(
             description="Stop", icon="stop", disabled=True, layout=widgets.Layout(width="6em")
         )
@@ -67,7 +72,8 @@ class Explorer(widgets.VBox):
 
         for name, knob in knobs.items():
             if not getattr(knob, "description", ""):
-                knob.description = name.replace("_", " ")
+                matrix_like = isinstance(knob, Matrix)
+                knob.description = name if matrix_like else name.replace("_", " ")
             knob.observe(self._on_change, names="value")
         first = [knob for name, knob in knobs.items() if name not in more]
         if inspect.isgeneratorfunction(show):
@@ -86,7 +92,7 @@ class Explorer(widgets.VBox):
             rows.insert(2, folded)
         # The first picture is drawn at once and in full, so that what a notebook stores is the
         # end of the run and the author sees an error as an error.
-        self._draw(show(**self.values()), wait=True)
+        self._draw(self._show(**self.values()), wait=True)
         super().__init__(children=rows)
 
     def values(self) -> dict[str, Any]:
@@ -138,10 +144,10 @@ class Explorer(widgets.VBox):
     def _say(self, sentence: str, frame: bool = True) -> None:
         if not isinstance(sentence, str):
             raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
-        self.sentence, self.error = sentence, ""
         if frame:
-            self._words.value = f'<div role="status" style="{_CALM}">{escape(sentence)}</div>'
             self._image.value = self.picture.frame()
+            self._words.value = f'<div role="status" style="{_CALM}">{escape(sentence)}</div>'
+        self.sentence, self.error = sentence, ""
 
     def _fail(self, problem: Exception) -> None:
         self._stop.disabled = True
@@ -161,6 +167,17 @@ class Explorer(widgets.VBox):
             "text/plain": self.sentence,
             "image/png": self.picture.still(),
         }
+
+
+def _as_now(show: Callable) -> Callable:
+    """The same function, but what later cells assign to the names it uses does not reach it."""
+    if not isinstance(show, types.FunctionType):
+        return show
+    kept = types.FunctionType(
+        show.__code__, {**show.__globals__}, show.__name__, show.__defaults__, show.__closure__
+    )
+    kept.__kwdefaults__ = show.__kwdefaults__
+    return kept
 
 
 def _row(children: Sequence[widgets.Widget]) -> widgets.Box:
@@ -201,114 +218,80 @@ def toggle(value: bool, label: str = "") -> widgets.Widget:
     )
 
 
-class Matrix(widgets.VBox):
-    """A small matrix whose every entry has a slider, with presets and reset.
+class Matrix(anywidget.AnyWidget):
+    """A small matrix to be edited: each entry can be dragged, typed, or moved with arrow keys.
+
+    The browser's half is ``matrix.js``; it ships with the package and needs no network.
 
     Attributes:
-        value: rows of numbers, as nested tuples; setting it moves the sliders.
+        value: rows of numbers, as nested tuples; may be set to a list or a tensor, too. Entries
+            are kept between ``low`` and ``high``.
         description: its name, such as ``W_Q``.
+        low, high, step: of every entry.
+        row_names: names of the rows, if they have any.
+        presets: what it can be set to with one choice.
     """
 
-    value = traitlets.Tuple()
-    description = traitlets.Unicode()
+    _esm = Path(__file__).parent / "matrix.js"
+    _css = Path(__file__).parent / "matrix.css"
+    value = traitlets.TraitType(()).tag(sync=True)  # Any would let None pass unchecked
+    description = traitlets.Unicode().tag(sync=True)
+    low = traitlets.Float().tag(sync=True)
+    high = traitlets.Float().tag(sync=True)
+    step = traitlets.Float().tag(sync=True)
+    row_names = traitlets.List().tag(sync=True)
+    presets = traitlets.List().tag(sync=True)
 
-    def __init__(
-        self,
-        start: Cells,
-        low: float,
-        high: float,
-        step: float,
-        label: str,
-        rows: Sequence[str],
-        presets: bool,
-    ):
+    def __init__(self, start: Cells, **traits: Any):
         self._start = start
-        self._cells = [
-            [
-                widgets.FloatSlider(
-                    value=entry, min=low, max=high, step=step, readout_format=".1f",
-                    description=f"{rows[i]}, {j}" if rows else f"{i}, {j}",
-                    style=_WIDE, layout=widgets.Layout(width="190px" if rows else "160px"),
-                )
-                for j, entry in enumerate(row)
-            ]
-            for i, row in enumerate(start)
-        ]  # fmt: skip
-        self._moving = False
-        for row in self._cells:
-            for cell in row:
-                cell.observe(self._from_cells, names="value")
-        grid = widgets.GridBox(
-            children=[cell for row in self._cells for cell in row],
-            layout=widgets.Layout(
-                grid_template_columns=f"repeat({len(start[0])}, max-content)", grid_gap="0 6px"
-            ),
-        )
-        self._title = widgets.HTML()
-        reset = widgets.Button(
-            icon="undo", tooltip="Back to the start", layout=widgets.Layout(width="3em")
-        )
-        reset.on_click(lambda _: setattr(self, "value", self._start))
-        head = [self._title, reset]
-        if presets and len(start) == len(start[0]) == 2:
-            self._preset = widgets.Dropdown(
-                options=["preset ...", *PRESETS], layout=widgets.Layout(width="9em")
-            )
-            self._preset.observe(self._from_preset, names="value")
-            head.insert(1, self._preset)
-        super().__init__(children=[widgets.HBox(head), grid])
-        self.value = start
-        self.description = label
+        super().__init__(value=start, **traits)
+        self.on_msg(self._from_page)
 
     @traitlets.validate("value")
     def _check(self, proposal: Any) -> Cells:
-        rows = proposal["value"]
-        if isinstance(rows, torch.Tensor):
-            rows = rows.tolist()
-        value = tuple(tuple(float(entry) for entry in row) for row in rows)
+        rows, name = proposal["value"], self.description or "matrix"
+        try:
+            value = tuple(
+                tuple(float(entry) for entry in row)
+                for row in (rows.tolist() if hasattr(rows, "tolist") else rows)
+            )
+        except (TypeError, ValueError):
+            raise traitlets.TraitError(f"{name} is rows of numbers, not {rows!r}") from None
         shape = [len(self._start[0])] * len(self._start)
         if [len(row) for row in value] != shape:
             raise traitlets.TraitError(
-                f"{self.description} is {len(self._start)} x {len(self._start[0])}: "
-                f"{value} does not fit"
+                f"{name} is {len(self._start)} x {len(self._start[0])}: {value} does not fit"
             )
         if not all(math.isfinite(entry) for row in value for entry in row):
-            raise traitlets.TraitError(f"{self.description} holds a number that is not finite")
-        cells = self._cells
-        low, high = cells[0][0].min, cells[0][0].max
-        return tuple(tuple(min(max(entry, low), high) for entry in row) for row in value)
+            raise traitlets.TraitError(f"{name} holds a number that is not finite")
+        return tuple(tuple(min(max(entry, self.low), self.high) for entry in row) for row in value)
 
-    @traitlets.observe("value")
-    def _to_cells(self, _: Any) -> None:
-        self._moving = True
-        try:
-            for cells, row in zip(self._cells, self.value, strict=True):
-                for cell, entry in zip(cells, row, strict=True):
-                    cell.value = entry
-        finally:
-            self._moving = False
+    def preset(self, name: str, by: float = 0.0) -> None:
+        """Set to a preset: ``by`` is the angle in degrees, the factor or the seed it needs."""
+        self.value = self._start if name == "start" else PRESETS[name](by)
 
-    @traitlets.observe("description")
-    def _to_title(self, _: Any) -> None:
-        self._title.value = f"<b>{escape(self.description)}</b>"
-
-    def _from_cells(self, _: Any) -> None:
-        if not self._moving:
-            self.value = tuple(tuple(cell.value for cell in row) for row in self._cells)
-
-    def _from_preset(self, change: Any) -> None:
-        if change["new"] in PRESETS:
-            self.value = PRESETS[change["new"]]
-            self._preset.value = self._preset.options[0]
+    def _from_page(self, _: Any, content: dict, __: Any) -> None:
+        self.preset(content["preset"], content.get("by") or 0.0)
+        self.send({"set": content["preset"]})  # the page notes what there was, for Undo
 
 
-PRESETS: dict[str, Cells] = {
-    "identity": ((1.0, 0.0), (0.0, 1.0)),
-    "zero": ((0.0, 0.0), (0.0, 0.0)),
-    "swap": ((0.0, 1.0), (1.0, 0.0)),
-    "quarter turn": ((0.0, 1.0), (-1.0, 0.0)),
-    "twice": ((2.0, 0.0), (0.0, 2.0)),
-    "minus": ((-1.0, 0.0), (0.0, -1.0)),
+def _turn(degrees: float) -> Cells:
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return ((c, s), (-s, c))  # x @ W turns the row x counter-clockwise
+
+
+def _random(seed: float) -> Cells:
+    generator = torch.Generator().manual_seed(int(seed))
+    return tuple(map(tuple, torch.randn(2, 2, generator=generator).tolist()))
+
+
+PRESETS: dict[str, Callable[[float], Cells]] = {
+    "identity": lambda _: ((1.0, 0.0), (0.0, 1.0)),
+    "zero": lambda _: ((0.0, 0.0), (0.0, 0.0)),
+    "swap": lambda _: ((0.0, 1.0), (1.0, 0.0)),
+    "rotation": _turn,
+    "scale": lambda factor: ((factor, 0.0), (0.0, factor)),
+    "random": _random,
 }
 
 
@@ -322,23 +305,26 @@ def matrix(
     step: float = 0.1,
     label: str = "",
     row_names: Sequence[str] = (),
-    presets: bool = True,
 ) -> Matrix:
     """A knob for a whole matrix; ``start`` is the identity if omitted.
 
     Args:
-        rows, columns: its shape.
+        rows, columns: its shape. A 2 x 2 offers presets.
         start: nested list or tensor of that shape; where reset goes back to.
         low, high, step: of every entry.
         label: its name, such as ``W_Q``.
         row_names: names of the rows, where they are tokens.
-        presets: offer identity, zero, swap ... for a 2 x 2.
     """
-    if start is None:
-        start = torch.eye(rows, columns)
-    cells = tuple(tuple(float(entry) for entry in row) for row in torch.as_tensor(start).tolist())
-    if len(cells) != rows or any(len(row) != columns for row in cells):
-        raise ValueError(
-            f"start has shape {tuple(torch.as_tensor(start).shape)}, not {rows, columns}"
-        )
-    return Matrix(cells, low, high, step, label, row_names, presets)
+    start = torch.eye(rows, columns) if start is None else start
+    start = torch.as_tensor(start, dtype=torch.float64)
+    if start.shape != (rows, columns):
+        raise ValueError(f"start has shape {tuple(start.shape)}, not {rows, columns}")
+    return Matrix(
+        tuple(map(tuple, start.tolist())),
+        low=low,
+        high=high,
+        step=step,
+        description=label,
+        row_names=list(row_names),
+        presets=list(PRESETS) if (rows, columns) == (2, 2) else [],
+    )

@@ -6,6 +6,7 @@ There is no pyplot here: no global state, no open figures.
 """
 
 import base64
+import functools
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +15,10 @@ import numpy as np
 import torch
 from matplotlib import colormaps, font_manager
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.text import Text
 from PIL import Image
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
@@ -36,18 +38,21 @@ KINDS = {
 def array(x: Any) -> np.ndarray:
     """Any tensor, array or nested list as a float64 array; gradients are left behind."""
     if isinstance(x, torch.Tensor):
-        x = x.detach().double().cpu().numpy()
+        x = x.detach().cpu().double().numpy()
+    elif isinstance(x, list | tuple):
+        x = [array(item) if isinstance(item, torch.Tensor) else item for item in x]
     return np.asarray(x, dtype=float)
 
 
-def label(token: Any) -> str:
+def label(token: Any, longest: int = 14) -> str:
     """A token as it can be drawn: blanks made visible, long ones cut, unknown glyphs escaped."""
     text = str(token).replace("\n", "⏎").replace("\t", "⇥")
+    font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
+    seen = (c.isprintable() and font.get_char_index(ord(c)) for c in text)
+    text = "".join(c if ok else f"U+{ord(c):X}" for c, ok in zip(text, seen, strict=True))
     if not text.strip():
         text = "␣" * len(text) or "∅"
-    font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
-    text = "".join(c if font.get_char_index(ord(c)) else f"U+{ord(c):X}" for c in text)
-    return text if len(text) <= 14 else text[:13] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 class Picture(Figure):
@@ -74,15 +79,18 @@ class Picture(Figure):
         if self.stale or self._background is None:
             self.canvas.draw()
             self._background = self.canvas.copy_from_bbox(self.bbox)
-            moving = (a for axes in self.axes for a in axes.get_children() if a.get_animated())
+            shown = (axes for axes in self.axes if axes.get_visible())
+            moving = (a for axes in shown for a in axes.get_children() if a.get_animated())
             self._moving = sorted(moving, key=lambda artist: artist.get_zorder())
         else:
             self.canvas.restore_region(self._background)
+        for drawing in self.drawings:
+            drawing.arrange()
         for artist in self._moving:
             artist.axes.draw_artist(artist)
-        pixels = np.asarray(self.canvas.buffer_rgba())[..., :3]
+        pixels = Image.fromarray(np.asarray(self.canvas.buffer_rgba()))
         png = io.BytesIO()
-        Image.fromarray(pixels).save(png, "PNG", compress_level=1)
+        pixels.convert("RGB").save(png, "PNG", compress_level=1)
         return png.getvalue()
 
     def still(self) -> str:
@@ -97,7 +105,11 @@ class Picture(Figure):
 
 
 def panels(
-    n: int = 1, width: float | None = None, height: float = 3.2, ratios: Sequence[float] = ()
+    n: int = 1,
+    width: float | None = None,
+    height: float = 3.2,
+    ratios: Sequence[float] = (),
+    rows: int = 1,
 ) -> tuple[Picture, Any]:
     """An empty picture with ``n`` panels side by side: ``(picture, axes)``.
 
@@ -105,12 +117,13 @@ def panels(
         n: how many panels; with one, ``axes`` is that one and not a list.
         width, height: of the whole, in inches (100 pixels each).
         ratios: relative widths of the panels.
+        rows: rows of ``n`` panels each, from top to bottom.
     """
     picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
-    axes = picture.subplots(1, n, squeeze=False, width_ratios=ratios or None)[0]
+    axes = picture.subplots(rows, n, squeeze=False, width_ratios=ratios or None).flatten()
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
-    return picture, axes[0] if n == 1 else list(axes)
+    return picture, axes[0] if len(axes) == 1 else list(axes)
 
 
 class Drawing:
@@ -121,6 +134,39 @@ class Drawing:
         self.text = title
         axes.set_title(title, fontsize=11, parse_math=False)
         axes.figure.drawings.append(self)
+
+    def arrange(self) -> None:
+        """Place what depends on how large the axes came out; called before every frame."""
+
+    def _say(self, words: str, sides: str = "") -> None:
+        head = (self.title + sides).strip()
+        self.text = f"{head}: {words}" if head else words
+
+
+@functools.lru_cache(maxsize=1000)
+def _stamp(words: str, colour: str, size: float, dpi: float) -> np.ndarray:
+    """A few words as pixels, in the middle of a transparent rectangle just large enough."""
+    width, height = (round(ems * size * dpi / 72) for ems in (0.8 * len(words) + 1, 2))
+    text = Text(width / 2, height / 2, words, color=colour, fontsize=size, ha="center", va="center")
+    text.set_figure(Figure(dpi=dpi))
+    stamp = RendererAgg(width, height, dpi)
+    text.draw(stamp)
+    return np.array(stamp.buffer_rgba())[::-1]  # renderers take images from the bottom up
+
+
+class _Number(Text):
+    """The number in the middle of a cell: set by a stamp, as drawing text is most of a frame."""
+
+    def draw(self, renderer: Any) -> None:
+        if not isinstance(renderer, RendererAgg):  # saved as PDF or SVG
+            super().draw(renderer)
+        elif self.get_text():
+            stamp = _stamp(
+                self.get_text(), self.get_color(), self.get_fontsize(), self.get_figure().dpi
+            )
+            x, y = self.get_transform().transform(self.get_position())
+            x, y = round(x - stamp.shape[1] / 2), round(y - stamp.shape[0] / 2)
+            renderer.draw_image(renderer.new_gc(), x, y, stamp)
 
 
 class Heatmap(Drawing):
@@ -136,6 +182,7 @@ class Heatmap(Drawing):
         names: tuple[str, str],
         numbers: bool,
         limit: float | None,
+        words: tuple[str, str],
     ):
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)} but is {kind!r}")
@@ -143,8 +190,9 @@ class Heatmap(Drawing):
         super().__init__(axes, default if title is None else title)
         if limit is not None:
             low, high = -limit if low < 0 else low, limit
-        self.kind, self.names = kind, names
-        blank = np.zeros((len(rows), len(columns)))
+        self.kind, self.names, self.words = kind, names, words
+        self.shape = (len(rows), len(columns))
+        blank = np.zeros(self.shape)
         # Hatched grey lies below; a masked cell is a hole in the image above it.
         axes.set_facecolor("#dddddd")
         axes.patch.set_hatch("////")
@@ -161,16 +209,27 @@ class Heatmap(Drawing):
         size = 10 if len(columns) <= 6 else 8
         self.cells = [
             [
-                axes.text(j, i, "", ha="center", va="center", fontsize=size, animated=True)
+                axes.add_artist(
+                    _Number(j, i, ha="center", va="center", fontsize=size, animated=True)
+                )
                 for j in range(len(columns))
             ]
             for i in range(len(rows) if numbers else 0)
         ]
+        self.outline = axes.add_patch(
+            Rectangle((0, 0), 1, 1, fill=False, ec=GREEN, lw=3, zorder=5, clip_on=False)
+        )
+        self.outline.set(animated=True, visible=False)
         self.relabel(rows, columns)
         self.update(blank)
 
     def relabel(self, rows: Sequence[str], columns: Sequence[str]) -> None:
         """Other tokens along the axes; as many as before."""
+        if (len(rows), len(columns)) != self.shape:
+            raise ValueError(
+                f"there are {len(rows)} rows and {len(columns)} columns of tokens but the heat map "
+                f"is {self.shape}"
+            )
         self.rows, self.columns = [label(t) for t in rows], [label(t) for t in columns]
         many = sum(map(len, self.columns)) > 40
         self.axes.set_xticklabels(
@@ -179,42 +238,52 @@ class Heatmap(Drawing):
         )  # fmt: skip
         self.axes.set_yticklabels(self.rows, parse_math=False)
 
-    def update(self, values: Any) -> None:
-        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` one not known."""
+    def update(self, values: Any, mask: Any = None) -> None:
+        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` one not known.
+
+        ``mask``, ``True`` for *may attend*, marks the cells of weights that are 0 for its sake.
+        """
         values = array(values)
-        if values.shape != (len(self.rows), len(self.columns)):
-            raise ValueError(
-                f"values have shape {values.shape} but the heat map is "
-                f"{(len(self.rows), len(self.columns))}"
-            )
+        if mask is not None:
+            values = np.where(array(mask) > 0, values, -np.inf)
+        if values.shape != self.shape:
+            raise ValueError(f"values have shape {values.shape} but the heat map is {self.shape}")
         self.values = values
         finite = np.isfinite(values)
         self.image.set_data(np.ma.masked_where(~finite, values))
         colours = self.image.cmap(self.image.norm(np.where(finite, values, 0.0)))[..., :3]
         for texts, row, ok, cell_colours in zip(self.cells, values, finite, colours, strict=False):
             for text, value, shown, colour in zip(texts, row, ok, cell_colours, strict=True):
-                text.set_text(self._cell(value))
+                text.set_text(self._cell(value).replace("masked", "–"))
                 text.set_color(_ink(colour) if shown else "black")
-        self.text = self._words()
+        sides = " ({} down, {} across)".format(*self.names) if all(self.names) else ""
+        self._say(self._words(), sides)
+
+    def mark(self, row: int | None = None, column: int | None = None) -> None:
+        """Outline one cell, a whole row, or a whole column; with neither, nothing."""
+        rows, columns = self.shape
+        self.outline.set_visible(row is not None or column is not None)
+        y, height = (-0.5, rows) if row is None else (row - 0.5, 1)
+        x, width = (-0.5, columns) if column is None else (column - 0.5, 1)
+        self.outline.set_bounds(x, y, width, height)
 
     def _cell(self, value: float) -> str:
         if np.isneginf(value):
-            return "-inf"
+            return "-inf" if self.kind == "scores" else "masked"
         if np.isnan(value):
             return "?"
         if self.kind == "mask":
-            return "may" if value else "no"
-        return f"{value + 0.0:.2f}"
+            return self.words[int(value > 0)]
+        return f"{value:z.2f}" if abs(value) < 1e5 else f"{value:.0e}"
 
     def _words(self) -> str:
-        head = f"{self.title} ({self.names[0]} down, {self.names[1]} across)"
         if not self.cells or self.values.size > 30:
-            return f"{head}: {len(self.rows)} x {len(self.columns)}."
+            return f"{len(self.rows)} x {len(self.columns)}."
         lines = (
             f"{row}: " + ", ".join(self._cell(v) for v in values)
             for row, values in zip(self.rows, self.values, strict=True)
         )
-        return f"{head}: " + "; ".join(lines) + "."
+        return "; ".join(lines) + "."
 
 
 def _ink(colour: np.ndarray) -> str:
@@ -234,6 +303,7 @@ def heatmap(
     names: tuple[str, str] = ("query", "key"),
     numbers: bool = True,
     limit: float | None = None,
+    words: tuple[str, str] = ("no", "may"),
 ) -> Heatmap:
     """Draw a matrix as coloured cells with their numbers.
 
@@ -246,8 +316,9 @@ def heatmap(
         names: what runs down and across.
         numbers: write the value into each cell.
         limit: end of the colour scale, where the kind's own does not suit.
+        words: for ``False`` and ``True`` in a "mask".
     """
-    drawing = Heatmap(axes, rows, columns, kind, title, names, numbers, limit)
+    drawing = Heatmap(axes, rows, columns, kind, title, names, numbers, limit, words)
     if values is not None:
         drawing.update(values)
     return drawing
@@ -272,8 +343,9 @@ class Vectors(Drawing):
             zeros, zeros, zeros, zeros, color=colours, angles="xy", scale_units="xy", scale=1,
             width=0.012, zorder=3, animated=True,
         )  # fmt: skip
+        self.vectors = np.zeros((n, 2))
         self.names = [
-            axes.text(0, 0, name, color=c, ha="center", va="bottom", fontsize=10, zorder=4,
+            axes.text(0, 0, name, color=c, ha="center", va="center", fontsize=10, zorder=4,
                       animated=True, parse_math=False, fontweight="bold")
             for name, c in zip(self.labels, colours, strict=True)
         ]  # fmt: skip
@@ -284,14 +356,35 @@ class Vectors(Drawing):
         if vectors.shape != (len(self.labels), 2):
             raise ValueError(f"vectors have shape {vectors.shape}, not {(len(self.labels), 2)}")
         self.arrows.set_UVC(vectors[:, 0], vectors[:, 1])
-        x0, x1 = self.axes.get_xlim()
-        y0, y1 = self.axes.get_ylim()
-        for text, (x, y) in zip(self.names, vectors, strict=True):
-            up = 1 if y >= 0 else -1
-            text.set_position((np.clip(x, x0 + 0.3, x1 - 0.3), np.clip(y + 0.1 * up, y0, y1 - 0.3)))
-            text.set_verticalalignment("bottom" if up > 0 else "top")
-        shown = (f"{n} [{x:.2f}, {y:.2f}]" for n, (x, y) in zip(self.labels, vectors, strict=True))
-        self.text = f"{self.title}: arrows " + ", ".join(shown) + "."
+        self.vectors = vectors
+        shown = (
+            f"{n} [{x:z.2f}, {y:z.2f}]" for n, (x, y) in zip(self.labels, vectors, strict=True)
+        )
+        self._say("arrows " + ", ".join(shown) + ".")
+
+    def arrange(self) -> None:
+        """Place the names by the arrows."""
+        for text, place in zip(self.names, self._places(self.vectors), strict=True):
+            text.set_position(place)
+
+    def _places(self, vectors: np.ndarray) -> list[np.ndarray]:
+        """Where the names go: near the tips, inside the axes, and not on top of one another."""
+        low, high = np.array([self.axes.get_xlim(), self.axes.get_ylim()]).T
+        unit = 0.9 * min(self.axes.bbox.size / (high - low))  # pixels; both axes have the same
+        places: list[np.ndarray] = []
+        halves: list[np.ndarray] = []
+        for name, tip in zip(self.labels, vectors, strict=True):
+            half = np.array([4.4 * len(name), 8.0]) / unit  # a bold letter is about 9 x 16 pixels
+            tip = np.clip(tip, low + half, high - half)
+            up = half * (0, 1.5 if tip[1] >= 0 else -1.5)
+            for place in (tip + up * turn for turn in (1, -1, 2.5, -2.5, 4)):
+                place = np.clip(place, low + half, high - half)
+                others = zip(places, halves, strict=True)
+                if all((abs(place - p) >= half + h).any() for p, h in others):
+                    break
+            places.append(place)
+            halves.append(half)
+        return places
 
 
 def vectors(
@@ -317,7 +410,7 @@ class Bars(Drawing):
     def __init__(self, axes: Axes, labels: Sequence[str], title: str, limits: tuple[float, float]):
         super().__init__(axes, title)
         self.labels = [label(t) for t in labels]
-        colours = [CYCLE[i % len(CYCLE)] for i in range(len(labels))]
+        colours = CYCLE[: len(labels)] if len(labels) <= 4 else BLUE
         self.bars = axes.bar(range(len(labels)), np.zeros(len(labels)), color=colours, width=0.6)
         for bar in self.bars:
             bar.set_animated(True)
@@ -333,13 +426,16 @@ class Bars(Drawing):
     def update(self, values: Any) -> None:
         """Show other numbers ``(n,)``."""
         values = array(values)
+        if values.shape != (len(self.labels),):
+            raise ValueError(f"values have shape {values.shape}, not {(len(self.labels),)}")
         low, high = self.axes.get_ylim()
-        for bar, text, value in zip(self.bars, self.numbers, values, strict=True):
-            bar.set_height(value)
-            text.set_text(f"{value + 0.0:.2f}")
-            text.set_position((text.get_position()[0], np.clip(value, 0, high * 0.92)))
-        shown = (f"{n} {v + 0.0:.2f}" for n, v in zip(self.labels, values, strict=True))
-        self.text = f"{self.title}: " + ", ".join(shown) + "."
+        heights = np.nan_to_num(values, posinf=high, neginf=low)
+        for bar, text, value, height in zip(self.bars, self.numbers, values, heights, strict=True):
+            bar.set_height(height)
+            text.set_text(f"{value:z.2f}")
+            text.set_position((text.get_position()[0], np.clip(height, 0, high * 0.92)))
+        shown = (f"{n} {v:z.2f}" for n, v in zip(self.labels, values, strict=True))
+        self._say(", ".join(shown) + ".")
 
 
 def bars(
@@ -365,7 +461,7 @@ class Curves(Drawing):
         axes.set_ylabel(y)
         axes.grid(color="#eeeeee")
         self.lines = {
-            name: axes.plot([], [], color=CYCLE[i % len(CYCLE)], lw=2, label=name, animated=True)[0]
+            name: axes.plot([], [], color=CYCLE[i % len(CYCLE)], lw=2, animated=True)[0]
             for i, name in enumerate(names)
         }
         self.cursor = axes.axvline(0, color=GREY, lw=1, ls="--", animated=True, visible=False)
@@ -376,12 +472,15 @@ class Curves(Drawing):
             if name not in self.lines:
                 raise ValueError(f"no line is called {name!r}: {', '.join(self.lines)}")
             y = array(y)
-            self.lines[name].set_data(np.arange(len(y)) if x is None else array(x), y)
+            over = np.arange(len(y)) if x is None else array(x)
+            if y.ndim != 1 or over.shape != y.shape:
+                raise ValueError(f"{name} has shape {y.shape} but x has shape {over.shape}")
+            self.lines[name].set_data(over, y)
         if mark is not None:
             self.cursor.set_xdata([mark, mark])
             self.cursor.set_visible(True)
         drawn = ", ".join(name for name, line in self.lines.items() if len(line.get_xdata()))
-        self.text = f"{self.title}: {drawn}, {self.axes.get_ylabel()} over {self.axes.get_xlabel()}"
+        self._say(f"{drawn}, {self.axes.get_ylabel()} over {self.axes.get_xlabel()}.")
 
     def level(self, y: float, name: str, x: float = 0.99) -> None:
         """A horizontal line that stays, such as a floor."""
@@ -406,7 +505,14 @@ def curves(
     drawing = Curves(axes, names, title, x, y)
     axes.set(**limits)
     if legend and len(names) > 1:
-        axes.legend(frameon=False, fontsize=9)
+        lines = drawing.lines
+        names = [label(name, longest=40) for name in lines]
+        beside = axes.legend(
+            lines.values(), names, frameon=False, fontsize=9, loc="upper left",
+            bbox_to_anchor=(1, 1),
+        )  # fmt: skip
+        for text in beside.get_texts():
+            text.set_parse_math(False)
     return drawing
 
 
@@ -432,8 +538,8 @@ def flow(
     patches = []
     for x, y, words in boxes:
         patch = FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=.06",
-            facecolor="#eaf3fa", edgecolor=BLUE, lw=1.2,
+            (x - width / 2, y - height / 2), width, height, facecolor="#eaf3fa", edgecolor=BLUE,
+            lw=1.2, boxstyle="round,pad=0,rounding_size=.06",
         )  # fmt: skip
         axes.add_patch(patch)
         patches.append(patch)
@@ -447,5 +553,5 @@ def flow(
             )
         )  # fmt: skip
     steps = (f"{boxes[a][2]} -> {boxes[b][2]}".replace("\n", " ") for a, b in arrows)
-    drawing.text = f"{title}: " + "; ".join(steps) + "."
+    drawing._say("; ".join(steps) + ".")
     return drawing

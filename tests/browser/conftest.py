@@ -2,8 +2,9 @@
 
 import os
 
-import lab_server
 import pytest
+
+from . import lab_server
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +17,8 @@ def browser():
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
         browser = lab_server.open_browser(started)
-        yield browser
+        # One context for all pages, so that Lab's scripts come from the cache after the first.
+        yield browser.new_context(viewport={"width": 1280, "height": 900})
         browser.close()
 
 
@@ -49,7 +51,7 @@ def address(browser, copy, home):
 @pytest.fixture
 def page(browser, address, copy):
     """A new page. What a test leaves behind is taken back: its kernels and its changes."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = browser.new_page()
     page.set_default_timeout(30_000)
     yield page
     page.evaluate("window.jupyterapp?.serviceManager.sessions.shutdownAll()")

