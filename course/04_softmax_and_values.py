@@ -197,7 +197,7 @@ picture
 # Its scores for *river* and *itself* are then both 2: the weights are 0.5 and 0.5, and the output is [1.5, 0.5].
 # Work out the one beside *money* before you run the cell.
 
-# %% bank = [1, 1]
+# %% Another embedding for bank
 for word in (0, 1):  # river, money
     x = torch.stack([E[word], torch.tensor([1.0, 1.0])])
     s = attention(x, x, x, causal_mask(2))
@@ -353,11 +353,12 @@ def show(W_Q, W_K, W_V, phrase, query, key, temperature):
         return f"'{query}' or '{key}' is not in '{phrase}'."
     q, k = grids["Q"].values[i], grids["K"].values[j]
     products = " + ".join(f"{a:.1f} x {b:.1f}" for a, b in zip(q, k))
+    shares = zip(phrase.split(), steps.weights[phrase.split().index(query)])
+    shares = ", ".join(f"{word} {share:.4f}" for word, share in shares)
     out = ", ".join(f"{x:.4f}" for x in grids["output"].values[i])
-    weight = max(grids["weights"].values[i, j], 0)
     return (
-        f"{query} asks {key}: {products} = {q @ k:.2f}; attention weight {weight:.4f}; "
-        f"the output of {query} is [{out}]."
+        f"{query} asks {key}: {products} = {q @ k:.2f}. Its attention weights: {shares}; "
+        f"its output [{out}]."
     )
 
 

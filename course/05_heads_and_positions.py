@@ -124,7 +124,7 @@ print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @
 # And nothing has been added: W_Q, W_K, W_V and W_O have the same size for any number of heads.
 # The width must be divisible: 768 = 12 × 64 is a common choice.
 
-# %% The path of shapes: B=2, S=5, D=12, H=3
+# %% The path of shapes through three heads
 x = torch.randn(2, 5, 12, generator=generator)
 module = seeded(lambda: MultiHeadAttention(12, n_heads=3), 0)
 q, k, v = (split_heads(w(x), 3) for w in (module.w_q, module.w_k, module.w_v))  # (B, H, S, d_k)
