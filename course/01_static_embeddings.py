@@ -36,6 +36,7 @@
 # Then run the folded cell below: it imports what this notebook uses.
 
 # %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# What this notebook imports
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -187,8 +188,8 @@ assert torch.tensor([3, 1]) @ torch.tensor([1, 2]) == 5  # the box
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3)
 plots.vectors(left, tokens, E, "Three embeddings")
-plots.heatmap(middle, tokens, tokens, dots, kind="scores", title="Dot products", names=("", ""))
-plots.heatmap(right, tokens, tokens, cosines, title="Cosines", names=("", ""))
+plots.heatmap(middle, tokens, tokens, dots, "scores", "Dot products", ("", ""))
+plots.heatmap(right, tokens, tokens, cosines, "values", "Cosines", ("", ""), limit=1.0)
 picture
 
 # %% [markdown]
@@ -215,8 +216,8 @@ def show(vectors, phrase):
     arrows.update(torch.cat([vectors, average[None]]))
     dot_bars.update([vectors[i] @ vectors[j] for i, j in pairs])
     cos_bars.update([F.cosine_similarity(vectors[i], vectors[j], dim=0) for i, j in pairs])
-    x, y = average.tolist()
-    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; bank · river = {vectors[2] @ vectors[0]:.2f}."
+    (x, y), dot = average.tolist(), vectors[2] @ vectors[0]
+    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; bank · river = {dot:.2f}."
 
 
 Explorer(
@@ -236,6 +237,7 @@ Explorer(
 # The folded cell does that on 4,000 generated sentences, such as "a fisherman saw that small bank flood near the shore", and compares the directions (after subtracting the average of all words).
 
 # %% Skip-gram: the result (unfold to see how) jupyter={"source_hidden": true}
+# Unfold to see how
 language = corpus()
 sentences = language.sample(4000, torch.Generator().manual_seed(0))  # (4000, 10) ids
 generator = torch.Generator().manual_seed(0)
@@ -259,8 +261,16 @@ rows = embedding.detach()[encode(" ".join(chosen), language.words)]  # (7, 8)
 rows = F.normalize(rows - embedding.detach().mean(dim=0), dim=1)  # length 1: dot product = cosine
 learned = rows @ rows.T  # (7, 7)
 picture, axes = plots.panels(1, width=6)
-plots.heatmap(axes, chosen, chosen, learned, kind="values", title="Cosines after skip-gram",
-              names=("", ""), limit=1.0)  # fmt: skip
+plots.heatmap(
+    axes,
+    chosen,
+    chosen,
+    learned,
+    kind="values",
+    title="Cosines after skip-gram",
+    names=("", ""),
+    limit=1.0,
+)
 river_side, money_side = learned[3, :3].mean(), learned[3, 4:].mean()
 across = learned[:3, 4:].mean()
 print(
@@ -342,6 +352,7 @@ checks.lookup(my_lookup)
 
 
 # %% Exercise 1.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def lookup_solution(ids, E):
     one_hot = F.one_hot(ids, num_classes=len(E)).to(E.dtype)  # (S, V)
     return one_hot @ E  # (S, D)
@@ -362,6 +373,7 @@ checks.cosine(my_cosine)
 
 
 # %% Exercise 1.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def cosine_solution(a, b):
     return (a @ b) / (a.norm() * b.norm())
 

@@ -34,6 +34,7 @@
 # Then run the folded cell below: it imports what this notebook uses.
 
 # %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# What this notebook imports
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -311,6 +312,7 @@ checks.scores(my_scores)
 
 
 # %% Exercise 2.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def scores_solution(X, W_Q, W_K):
     return (X @ W_Q) @ (X @ W_K).T  # (S, d_k) @ (d_k, S) -> (S, S)
 
@@ -328,6 +330,7 @@ my_W_K = torch.eye(2)
 checks.bank_asks_for_money(my_W_Q, my_W_K)
 
 # %% Exercise 2.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 
 # %% [markdown]

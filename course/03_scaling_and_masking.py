@@ -34,6 +34,7 @@
 # Then run the folded cell below: it imports what this notebook uses.
 
 # %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# What this notebook imports
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -112,8 +113,8 @@ for d_k in sizes:
     measured.append((q * k).sum(dim=-1).var(dim=-1))  # (20,)
 measured = torch.stack(measured)  # (10, 20)
 picture, axes = plots.panels(1, width=5)
-line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", x="d_k", y="variance",
-                    xlim=(2, 1024), ylim=(1, 2000), xscale="log", yscale="log")  # fmt: skip
+log = {"xscale": "log", "yscale": "log", "xlim": (2, 1024), "ylim": (1, 2000)}
+line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", "d_k", "variance", **log)
 line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
 line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
 assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
@@ -166,6 +167,7 @@ for d_k in (2, 8, 32, 128, 512):
 # It keeps the scores at a size where training can make attention sharp or soft.
 
 # %% The same, asserted (unfold to see) jupyter={"source_hidden": true}
+# Unfold to see how
 unscaled, by_root, by_width = (list(column) for column in zip(*table.values()))
 assert abs(unscaled[0][0] - 0.38) < 0.05 and abs(unscaled[-1][0] - 0.95) < 0.02
 assert all(abs(largest - 0.36) < 0.04 for largest, _ in by_root)
@@ -177,8 +179,9 @@ assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
 
 # %% Explorer: width and scale tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
-spread = plots.curves(left, ["share of the scores"], "Scores", x="score", y="share",
-                      xlim=(-50, 50), ylim=(0, 1))  # fmt: skip
+spread = plots.curves(
+    left, ["share of the scores"], "Scores", x="score", y="share", xlim=(-50, 50), ylim=(0, 1)
+)
 weights = plots.bars(middle, range(1, 9), title="Attention weights of one query")
 numbers = plots.bars(right, ["largest", "sensitivity"], title="2,000 queries", limits=(0, 1.2))
 edges = torch.arange(-51.0, 52.0, 2.0)
@@ -193,14 +196,15 @@ def show(d_k, scale):
     spread.update(x=(edges[1:] + edges[:-1]) / 2, **{"share of the scores": shares})
     weights.update(steps.weights[0, 0])
     numbers.update([largest, sensitivity])
-    return f"d_k = {d_k}, scores times {scale}: largest weight {largest:.2f}, sensitivity {sensitivity:.2f}."
+    result = f"largest attention weight {largest:.2f}, sensitivity {sensitivity:.2f}"
+    return f"d_k = {d_k}, scores times {scale}: {result}."
 
 
 Explorer(
     picture,
     show,
     goal="Kill the sensitivity in two different ways at d_k = 512, then bring it back.",
-    d_k=choice([2, 8, 32, 128, 512]),
+    d_k=choice([2, 8, 32, 128, 512], label="d_k"),
     scale=choice(["1", "1/√d_k", "1/d_k"]),
 )
 
@@ -325,6 +329,7 @@ assert (naive @ (naive @ left_padded)).isnan().all()  # one layer later: 0 times
 # PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
 
 # %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 picture, (left, right) = plots.panels(2, width=8)
 masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
 weights = plots.heatmap(right, "123", "123")
@@ -389,6 +394,7 @@ checks.causal_scores(my_causal_scores)
 
 
 # %% Exercise 3.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def causal_scores_solution(scores):
     future = torch.ones_like(scores).triu(diagonal=1).bool()
     return scores.masked_fill(future, -torch.inf)
@@ -406,6 +412,7 @@ my_scale = ...  # your number here
 checks.head_scale(my_scale)
 
 # %% Exercise 3.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 checks.head_scale((768 / 12) ** -0.5)
 
 # %% [markdown]

@@ -38,6 +38,7 @@
 # Then run the folded cell below: it imports what this notebook uses.
 
 # %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# What this notebook imports
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -246,8 +247,10 @@ def my_attention(q, k, v, allowed):
 q, k, v = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0))  # S = 5, d = 7
 assert_close(my_attention(q, k, v, causal_mask(5)), attention(q, k, v, causal_mask(5)).output)
 # PyTorch wants a batch axis: [None] adds one
-assert_close(my_attention(q, k, v, causal_mask(5)),
-             F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0])  # fmt: skip
+assert_close(
+    my_attention(q, k, v, causal_mask(5)),
+    F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0],
+)
 print("the five lines, the package and PyTorch agree")
 
 # %% [markdown]
@@ -316,14 +319,15 @@ for knob in (0.0, 1.0, 3.0):
 # In "river money bank" every number changes something in the picture. Why?
 
 # %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 words = ["river", "money", "bank"]
 picture, axes = plots.panels(4, height=4.6, rows=2)
 grids = {
     name: plots.heatmap(ax, words, ["1", "2"], kind="values", title=name, names=("", ""))
     for ax, name in zip([axes[0], axes[1], axes[2], axes[7]], ["Q", "K", "V", "output"])
 }
-for ax, name in zip(axes[3:7], ["raw scores", "scaled", "masked", "weights"]):
-    kind = "weights" if name == "weights" else "scores"
+for ax, name in zip(axes[3:7], ["raw scores", "scaled", "masked", "attention weights"]):
+    kind = "weights" if name == "attention weights" else "scores"
     grids[name] = plots.heatmap(ax, words, ["r", "m", "b"], kind=kind, title=name)
 
 
@@ -332,8 +336,16 @@ def show(W_Q, W_K, W_V, phrase, query, key, temperature):
     allowed = causal_mask(len(x))
     steps = attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale=2**-0.5 / temperature)
     there = encode(phrase)  # the rows of the grids that belong to this phrase; the rest stay "?"
-    stages = [x @ W_Q, x @ W_K, x @ W_V, steps.output, steps.raw, steps.scaled, steps.masked,
-              steps.weights.masked_fill(~allowed, -torch.inf)]  # fmt: skip
+    stages = [
+        x @ W_Q,
+        x @ W_K,
+        x @ W_V,
+        steps.output,
+        steps.raw,
+        steps.scaled,
+        steps.masked,
+        steps.weights.masked_fill(~allowed, -torch.inf),
+    ]
     for heat, values in zip(grids.values(), stages):
         grid = torch.full(heat.shape, torch.nan)
         if heat.shape == (3, 3):
@@ -401,6 +413,7 @@ checks.masked_softmax(my_masked_softmax)
 
 
 # %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def masked_softmax_solution(scores, allowed):
     masked = scores.masked_fill(~allowed, -torch.inf)
     exps = (masked - masked.max(dim=-1, keepdim=True).values).exp()
@@ -421,6 +434,7 @@ def my_whole_attention(q, k, v, allowed):
 checks.attention_function(my_whole_attention)
 
 # %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 checks.attention_function(my_attention)
 
 # %% [markdown]

@@ -34,6 +34,7 @@
 # Then run the folded cell below: it imports what this notebook uses.
 
 # %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# What this notebook imports
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -309,8 +310,9 @@ assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the packa
 pairs = torch.tensor([[1.0, 0.0] * 4])  # a vector of width 8: four hands, all pointing right
 turned = rope(pairs.expand(60, 8), torch.arange(60))  # (S, 8)
 picture, axes = plots.panels(1, width=6.5, height=2.6)
-hands = plots.curves(axes, ["pair 1", "pair 2", "pair 3", "pair 4"], "First coordinate of each hand",
-                     x="position", y="cosine", xlim=(0, 59), ylim=(-1.1, 1.1))  # fmt: skip
+names = ["pair 1", "pair 2", "pair 3", "pair 4"]
+hands = plots.curves(axes, names, "First coordinate of each hand", "position", "cosine")
+axes.set(xlim=(0, 59), ylim=(-1.1, 1.1))
 hands.update(**{f"pair {i + 1}": turned[:, 2 * i] for i in range(4)})
 picture
 
@@ -361,8 +363,16 @@ Explorer(
 
 # %% The wiring of one block
 picture, axes = plots.panels(1, width=9.5, height=2.0)
-boxes = [(0, 0, "x"), (1, 1, "normalise"), (2, 1, "attention"), (3, 0, "add"),
-         (4, 1, "normalise"), (5, 1, "MLP"), (6, 0, "add"), (7, 0, "next block")]  # fmt: skip
+boxes = [
+    (0, 0, "x"),
+    (1, 1, "normalise"),
+    (2, 1, "attention"),
+    (3, 0, "add"),
+    (4, 1, "normalise"),
+    (5, 1, "MLP"),
+    (6, 0, "add"),
+    (7, 0, "next block"),
+]
 wires = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5), (5, 6), (3, 6), (6, 7)]
 plots.flow(axes, boxes, wires, "One block", size=(0.75, 0.5))
 picture
@@ -406,6 +416,7 @@ checks.split(my_split)
 
 
 # %% Exercise 5.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def split_solution(x, n_heads):
     B, S, D = x.shape
     return x.reshape(B, S, n_heads, D // n_heads).transpose(1, 2)
@@ -427,6 +438,7 @@ checks.rotate_pair(my_rotation)
 
 
 # %% Exercise 5.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def rotation_solution(x, positions):
     a, b = x[:, 0], x[:, 1]
     c, s = positions.cos(), positions.sin()
@@ -457,8 +469,17 @@ table = sinusoidal_positions(40, 16)  # (S, D)
 angle = 3 / 10000 ** (4 / 16)  # position 3, columns 4 and 5
 assert_close(table[3, 4:6], torch.tensor([angle, angle + torch.pi / 2]).sin())
 picture, axes = plots.panels(1, width=5, height=3)
-plots.heatmap(axes, [""] * 40, [""] * 16, table, kind="values", title="Sinusoidal positions",
-              names=("position", "column"), numbers=False, limit=1.0)  # fmt: skip
+plots.heatmap(
+    axes,
+    [""] * 40,
+    [""] * 16,
+    table,
+    kind="values",
+    title="Sinusoidal positions",
+    names=("position", "column"),
+    numbers=False,
+    limit=1.0,
+)
 axes.set(xticks=[0, 5, 10, 15], yticks=[0, 10, 20, 30])
 axes.set(xticklabels=[0, 5, 10, 15], yticklabels=[0, 10, 20, 30])
 picture
@@ -509,8 +530,9 @@ for text, reading in readings.items():
     if "it was too" in text:
         tokens = list(reading.tokens)
         from_it = reading.weights[3, 1, tokens.index("it")]  # (S_k,): block 4, head 2
-        print(text.split("it was ")[1], *(f"{w} {from_it[tokens.index(w)]:.2f}" for w in tokens
-              if w in ("animal", "street", "trophy", "suitcase")))  # fmt: skip
+        nouns = [w for w in tokens if w in ("animal", "street", "trophy", "suitcase")]
+        looks = [f"{noun} {from_it[tokens.index(noun)]:.2f}" for noun in nouns]
+        print(text.split("it was ")[1], *looks)
 
 # %% [markdown] tags=["further"]
 # The head stays on *trophy* both times: whatever it does, it does not settle whom *it* means.

@@ -34,6 +34,7 @@
 # Then run the folded cell below: it imports what this notebook uses.
 
 # %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# What this notebook imports
 try:
     import attnlab  # noqa: F401
 except ModuleNotFoundError:
@@ -42,6 +43,7 @@ except ModuleNotFoundError:
     message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
     raise ModuleNotFoundError(message) from None
 
+import io
 import math
 
 import torch
@@ -185,8 +187,10 @@ weights = model.steps(inputs).weights  # (B, S, S)
 p = model(inputs)[:, -1].softmax(dim=-1)
 for i, word in enumerate(["river", "money"]):
     looks, itself = weights[i, 1].tolist()
-    print(f"{word} bank: weight on {word} {looks:.2f}, on itself {itself:.2f};",
-          f"p({TOY_WORDS[targets[i]]}) > 0.99: {bool(p[i, targets[i]] > 0.99)}")  # fmt: skip
+    print(
+        f"{word} bank: weight on {word} {looks:.2f}, on itself {itself:.2f};",
+        f"p({TOY_WORDS[targets[i]]}) > 0.99: {bool(p[i, targets[i]] > 0.99)}",
+    )
 alone = model(encode("bank bank", TOY_WORDS)[None])[0, -1].softmax(dim=-1)  # (vocab,)
 print("bank bank: p(shore) > 0.99:", bool(alone[shore] > 0.99))
 
@@ -214,8 +218,11 @@ seeds = range(20)
 models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=seeds, steps=201, lr=0.03)
 looks = torch.stack([m.steps(inputs).weights[:, 1, 0] for m in models]).detach()  # (20, B)
 both = int((looks > 0.5).all(dim=1).sum())
-print(f"{both} of 20 look at the context word in both phrases, {20 - both} do not;",
-      "largest final loss below 0.0001:", bool(band[:, -1].max() < 1e-4))  # fmt: skip
+print(
+    f"{both} of 20 look at the context word in both phrases, {20 - both} do not;",
+    "largest final loss below 0.0001:",
+    bool(band[:, -1].max() < 1e-4),
+)
 assert both == 15
 
 # %% [markdown]
@@ -223,6 +230,7 @@ assert both == 15
 # **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the head all have a part in it.
 
 # %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, ratios=(4, 3, 3))
 curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5))
 curve.level(math.log(2), "ln 2: no context")
@@ -436,8 +444,9 @@ with torch.no_grad():
 change = (fresh.keys - cache.keys).abs()  # (layers, B, H, S, d)
 stale = change.amax(dim=(1, 2, 4)) > 1e-5  # largest change of each key: (layers, S)
 picture, axes = plots.panels(1, width=7, height=2.2)
-plots.heatmap(axes, ["block 1", "block 2"], decode(sentence[0], language.words).split(), ~stale,
-              kind="mask", title="The cached keys", names=("", ""), words=("stale", "holds"))  # fmt: skip
+rows, columns = ["block 1", "block 2"], decode(sentence[0], language.words).split()
+answers = {"kind": "mask", "names": ("", ""), "words": ("stale", "holds")}
+plots.heatmap(axes, rows, columns, ~stale, title="The cached keys", **answers)
 print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
 print("block 2, stale columns:", stale[1].nonzero().flatten().tolist())
 picture
@@ -459,8 +468,9 @@ for ax, values, title in (
     (left, computed_with, "With a cache"),
     (right, computed_without, "Without"),
 ):
-    plots.heatmap(ax, steps_down, steps_down, values, title=title, names=("step", "position"),
-                  numbers=False)  # fmt: skip
+    plots.heatmap(
+        ax, steps_down, steps_down, values, title=title, names=("step", "position"), numbers=False
+    )
 scores_with = [t for t in range(1, 513)]  # one new query meets t keys
 scores_without = [t * t for t in range(1, 513)]  # t queries meet t keys
 print("scores for the 512th word:", scores_with[-1], "with,", f"{scores_without[-1]:,}", "without")
@@ -479,6 +489,7 @@ picture
 
 
 # %% Bytes (unfold to see how) jupyter={"source_hidden": true}
+# Unfold to see how
 def cache_bytes(layers, kv_heads, head_width, positions, batch=1, bytes_per_number=2):
     return 2 * layers * kv_heads * head_width * positions * batch * bytes_per_number
 
@@ -505,6 +516,7 @@ def my_cache_bytes(layers, kv_heads, head_width, positions, batch, bytes_per_num
 checks.cache_bytes(my_cache_bytes)
 
 # %% Exercise 6.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 checks.cache_bytes(cache_bytes)
 
 # %% [markdown]
@@ -522,6 +534,7 @@ checks.decode_step(my_decode_step)
 
 
 # %% Exercise 6.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
 def decode_step_solution(q_new, k_new, v_new, K, V):
     K, V = torch.cat([K, k_new]), torch.cat([V, v_new])  # (S + 1, d), (S + 1, d_v)
     weights = (q_new @ K.T / q_new.shape[-1] ** 0.5).softmax(dim=-1)  # (1, S + 1)
@@ -576,8 +589,6 @@ print("more than 8 in 10 are sentences of the language:", share > 0.8)
 # Load with `weights_only=True`: then the file can hold numbers, and no program.
 
 # %% Save and load tags=["further"]
-import io  # noqa: E402
-
 file = io.BytesIO()  # or a path
 torch.save(transformer.state_dict(), file)
 file.seek(0)
