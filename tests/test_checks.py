@@ -158,12 +158,7 @@ RIGHT = {
         lambda x, n: torch.stack(x.double().chunk(n, dim=-1), dim=1).contiguous(),
         lambda x, n: x.reshape(*x.shape[:2], n, x.shape[2] // n).permute(0, 2, 1, 3),
     ],
-    "rotate_pair": [
-        attnlab.rope,
-        rotate_by_matrix,
-        rotate_complex,
-        rotate_in_place_on_a_copy,
-    ],
+    "rotate_pair": [attnlab.rope, rotate_by_matrix, rotate_complex, rotate_in_place_on_a_copy],
     "cache_bytes": [
         lambda layers, heads, width, n, batch, size: 2 * layers * heads * width * n * batch * size,
         lambda *sizes: 2 * math.prod(sizes),
@@ -908,9 +903,5 @@ def test_every_check_is_tested_here():
     assert (
         found
         == {*RIGHT, "head_scale", "bank_asks_for_money"}
-        == {
-            *WRONG,
-            "head_scale",
-            "bank_asks_for_money",
-        }
+        == {*WRONG, "head_scale", "bank_asks_for_money"}
     )

@@ -24,10 +24,6 @@ NOTEBOOKS = sorted(COURSE.glob("0*.py"))
 # What rightly changes nothing: (notebook, control, "sentence" or "picture"): reason. The controls
 # move one by one from where they stand at the start; patterns as of file names.
 NOTHING_TO_SEE = {
-    ("02_queries_keys_values", "W_V*", "picture"):
-        "the lesson: values have no part in the scores",
-    ("02_queries_keys_values", "passing", "sentence"):
-        "it tells money's scores whatever the phrase",
     ("03_scaling_and_masking", "padding", "*"):
         "at the start there is no filler to mask",
     ("03_scaling_and_masking", "last_word", "sentence"):

@@ -260,10 +260,7 @@ def lookup(fn: Any) -> Verdict:
             lambda i, E: one_hot(i, len(E)) @ E
         ),
     }
-    cases = [
-        (torch.tensor([3, 0, 1]), draw(5, 11)),
-        (torch.tensor([1, 2, 1, 0, 2]), draw(4, 7)),
-    ]
+    cases = [(torch.tensor([3, 0, 1]), draw(5, 11)), (torch.tensor([1, 2, 1, 0, 2]), draw(4, 7))]
     return _judge(fn, lambda ids, E: E[ids], cases, wrong)
 
 
@@ -570,10 +567,7 @@ def rotate_pair(fn: Any) -> Verdict:
         ),
         "The new first coordinate went into the second: that needs the old one.": overwritten,
     }
-    cases = [
-        (draw(5, 2), torch.tensor([2, 0, 7, 1, 3])),
-        (draw(3, 2), torch.tensor([4, 11, 2])),
-    ]
+    cases = [(draw(5, 2), torch.tensor([2, 0, 7, 1, 3])), (draw(3, 2), torch.tensor([4, 11, 2]))]
     return _judge(fn, right, cases, wrong)
 
 

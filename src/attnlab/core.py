@@ -6,73 +6,13 @@ score or weight matrix rows are queries and columns are keys; in every mask ``Tr
 *may attend*. Nothing here has parameters and nothing here draws.
 """
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-LAYOUTS = ("interleaved", "half")
-
-
-# --- Refusing bad input in one sentence -----------------------------------------------------
-
-
-def require_tensor(name: str, x: Any, min_rank: int = 0) -> Tensor:
-    """Return ``x`` if it is a tensor with at least ``min_rank`` axes and no empty one."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}: torch.tensor(...)")
-    if x.ndim < min_rank:
-        raise ValueError(
-            f"{name} needs at least {min_rank} dimensions but has shape {tuple(x.shape)}"
-        )
-    if 0 in x.shape:
-        raise ValueError(f"{name} is empty: its shape is {tuple(x.shape)}")
-    return x
-
-
-def require_float(name: str, x: Any, min_rank: int = 0) -> Tensor:
-    """Like ``require_tensor``, and ``x`` must hold floats."""
-    require_tensor(name, x, min_rank)
-    if not x.is_floating_point():
-        raise TypeError(f"{name} must hold floats but holds {x.dtype}: call {name}.float()")
-    return x
-
-
-def require_int(name: str, value: Any, minimum: int) -> int:
-    """Return ``value`` as an int of at least ``minimum``."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
-    if number < minimum:
-        raise ValueError(f"{name} must be at least {minimum} but is {number}")
-    return number
-
-
-def require_number(name: str, value: Any) -> float:
-    """Return ``value`` if it is an int or a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-    return value
-
-
-def require_even(name: str, width: int) -> int:
-    """Return ``width`` if pairs can be made of it."""
-    if width % 2:
-        raise ValueError(f"{name} must be even, to form pairs, but is {width}")
-    return width
-
-
-def require_divisible(name: str, width: int, by: str, parts: int) -> int:
-    """Return ``width // parts`` if that is exact."""
-    if width % parts:
-        raise ValueError(f"{name} {width} is not divisible by {by} {parts}")
-    return width // parts
-
+from attnlab import require
 
 # --- Scaled dot-product attention -----------------------------------------------------------
 
@@ -128,11 +68,11 @@ def attention(
     tensor([[1.0000, 0.0000],
             [0.6698, 0.3302]])
     """
-    batch = _check_qkv(q, k, v)
+    batch = require.qkv(q, k, v)
     scores_shape = (*batch, q.shape[-2], k.shape[-2])
     if mask is not None:
-        _check_mask(mask, scores_shape)
-    scale = q.shape[-1] ** -0.5 if scale is None else require_number("scale", scale)
+        require.mask(mask, scores_shape)
+    scale = q.shape[-1] ** -0.5 if scale is None else require.number("scale", scale)
 
     dtype = q.dtype
     if dtype in (torch.float16, torch.bfloat16):
@@ -150,53 +90,6 @@ def attention(
         weights = masked.masked_fill(dead, 0.0).softmax(dim=-1).masked_fill(dead, 0.0)
     output = weights @ v  # (..., S_q, d_v)
     return AttentionSteps(*(x.to(dtype) for x in (raw, scaled, masked, weights, output)))
-
-
-def _check_qkv(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
-    """Check that the three fit together; return the leading axes of the scores."""
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        require_float(name, x, min_rank=2)
-        if x.dtype != q.dtype:
-            raise TypeError(f"{name} is {x.dtype} but q is {q.dtype}")
-        if x.device != q.device:
-            raise ValueError(f"{name} is on {x.device} but q is on {q.device}")
-    if k.shape[-1] != q.shape[-1]:
-        raise ValueError(f"k has width {k.shape[-1]} but q has width {q.shape[-1]}")
-    if v.shape[-2] != k.shape[-2]:
-        raise ValueError(f"v has {v.shape[-2]} positions but k has {k.shape[-2]}")
-    try:
-        return tuple(torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2]))
-    except RuntimeError:
-        shapes = ", ".join(f"{n} {tuple(x.shape)}" for n, x in (("q", q), ("k", k), ("v", v)))
-        raise ValueError(f"the leading axes do not broadcast: {shapes}") from None
-
-
-def require_bool(name: str, mask: Any) -> Tensor:
-    """Return ``mask`` if it is a boolean tensor."""
-    if not isinstance(mask, Tensor):
-        raise TypeError(f"{name} must be a boolean torch.Tensor, not {type(mask).__name__}")
-    if mask.dtype != torch.bool:
-        raise TypeError(
-            f"{name} must be boolean (True = may attend) but holds {mask.dtype}: call {name}.bool()"
-        )
-    return mask
-
-
-def _check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
-    require_bool("mask", mask)
-    try:
-        fits = torch.broadcast_shapes(mask.shape, scores_shape) == scores_shape
-    except RuntimeError:
-        fits = False
-    if not fits or mask.ndim == 0:
-        raise ValueError(
-            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores {scores_shape}"
-        )
-    if 2 < mask.ndim < len(scores_shape) and mask.shape[0] != 1:
-        raise ValueError(
-            f"mask of shape {tuple(mask.shape)} for scores {scores_shape} would take its first "
-            "axis for heads: put in the head axis with mask.unsqueeze(1)"
-        )
 
 
 # --- Masks ----------------------------------------------------------------------------------
@@ -225,8 +118,8 @@ def causal_mask(
     tensor([[1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    n_queries = require_int("n_queries", n_queries, 1)
-    n_keys = n_queries if n_keys is None else require_int("n_keys", n_keys, 1)
+    n_queries = require.whole("n_queries", n_queries, 1)
+    n_keys = n_queries if n_keys is None else require.whole("n_keys", n_keys, 1)
     if n_queries > n_keys:
         raise ValueError(f"n_queries {n_queries} is more than n_keys {n_keys}")
     everything = torch.ones(n_queries, n_keys, dtype=torch.bool, device=device)
@@ -252,25 +145,10 @@ def padding_mask(lengths: Tensor | Sequence[int], size: int) -> Tensor:
     <BLANKLINE>
             [[1, 1, 1]]], dtype=torch.int32)
     """
-    size = require_int("size", size, 1)
-    lengths = require_lengths(lengths, size)
+    size = require.whole("size", size, 1)
+    lengths = require.lengths(lengths, size)
     columns = torch.arange(size, device=lengths.device)
     return (columns < lengths[:, None])[:, None, :]  # (B, 1, S_k)
-
-
-def require_lengths(lengths: Any, size: int) -> Tensor:
-    """Return ``lengths`` as an integer tensor ``(B,)`` with every entry from 1 to ``size``."""
-    if isinstance(lengths, list | tuple):
-        lengths = torch.tensor([require_int("lengths", n, 1) for n in lengths])
-    require_tensor("lengths", lengths, 1)
-    if lengths.ndim != 1 or lengths.dtype not in (torch.int64, torch.int32):
-        raise TypeError(
-            f"lengths must be integers of shape (B,) but are {lengths.dtype} of shape "
-            f"{tuple(lengths.shape)}"
-        )
-    if lengths.min() < 1 or lengths.max() > size:
-        raise ValueError(f"lengths must be from 1 to {size} but are {lengths.tolist()}")
-    return lengths
 
 
 # --- Heads ----------------------------------------------------------------------------------
@@ -282,15 +160,15 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     Raises:
         ValueError: a width that ``n_heads`` does not divide.
     """
-    require_tensor("x", x, min_rank=2)
-    n_heads = require_int("n_heads", n_heads, 1)
-    head_dim = require_divisible("the width of x", x.shape[-1], "n_heads", n_heads)
+    require.tensor("x", x, min_rank=2)
+    n_heads = require.whole("n_heads", n_heads, 1)
+    head_dim = require.divisible("the width of x", x.shape[-1], "n_heads", n_heads)
     return x.unflatten(-1, (n_heads, head_dim)).transpose(-3, -2)
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """(..., H, S, d) -> (..., S, H*d); undone by ``split_heads``."""
-    require_tensor("x", x, min_rank=3)
+    require.tensor("x", x, min_rank=3)
     return x.transpose(-3, -2).flatten(-2)
 
 
@@ -321,8 +199,8 @@ def sinusoidal_positions(n: int, width: int) -> Tensor:
     tensor([[0.0000, 1.0000],
             [0.8415, 0.5403]])
     """
-    n = require_int("n", n, 1)
-    width = require_even("width", require_int("width", width, 1))
+    n = require.whole("n", n, 1)
+    width = require.even("width", require.whole("width", width, 1))
     angles = torch.arange(n, dtype=torch.float64)[:, None] * frequencies(width)  # (n, D/2)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
 
@@ -355,12 +233,12 @@ def rope(
     >>> rope(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([1]))
     tensor([[-1.1426,  1.9221,  2.9599,  4.0298]])
     """
-    require_float("x", x, min_rank=2)
-    require_even("the width of x", x.shape[-1])
-    require_layout(layout)
-    if require_number("base", base) <= 0:
+    require.floats("x", x, min_rank=2)
+    require.even("the width of x", x.shape[-1])
+    require.layout(layout)
+    if require.number("base", base) <= 0:
         raise ValueError(f"base must be above 0 but is {base}")
-    require_tensor("positions", positions, 1)
+    require.tensor("positions", positions, 1)
     if positions.dtype == torch.bool or positions.is_complex():
         raise TypeError(f"positions must be numbers but hold {positions.dtype}")
     if positions.ndim not in (1, x.ndim - 1) or positions.shape[-1] != x.shape[-2]:
@@ -371,16 +249,10 @@ def rope(
         raise ValueError(
             f"positions of shape {tuple(positions.shape)} do not fit x of shape {tuple(x.shape)}"
         )
-    speeds = frequencies(x.shape[-1], base, x.device)
-    angles = positions.to(x.device, torch.float64)[..., None] * speeds  # (..., S, d/2)
+    home = "cpu" if x.device.type == "mps" else x.device  # Apple's GPUs have no float64
+    speeds = frequencies(x.shape[-1], base, home)
+    angles = positions.to(home, torch.float64)[..., None] * speeds  # (..., S, d/2)
     return rotate(x, angles.cos(), angles.sin(), layout)
-
-
-def require_layout(layout: Any) -> str:
-    """Return ``layout`` if it is one of the two."""
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be 'interleaved' or 'half' but is {layout!r}")
-    return layout
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
@@ -388,7 +260,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     dtype = x.dtype
     if dtype in (torch.float16, torch.bfloat16):
         x = x.float()
-    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+    cos, sin = (table.to(x.dtype).to(x.device) for table in (cos, sin))
     if layout == "half":
         a, b = x.chunk(2, dim=-1)
         turned = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)

@@ -78,12 +78,7 @@ class Explorer(widgets.VBox):
         first = [knob for name, knob in knobs.items() if name not in more]
         if inspect.isgeneratorfunction(show):
             first.append(self._stop)
-        rows = [
-            widgets.HTML(f"<b>Try:</b> {escape(goal)}"),
-            _row(first),
-            self._image,
-            self._words,
-        ]
+        rows = [widgets.HTML(f"<b>Try:</b> {escape(goal)}"), _row(first), self._image, self._words]
         if more:
             folded = widgets.Accordion(
                 children=[_row([knobs[name] for name in more])], selected_index=None

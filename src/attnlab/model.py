@@ -4,45 +4,12 @@
 course's notation ``W_Q`` is ``w_q.weight.T``. No module here has dropout.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnlab.core import (
-    AttentionSteps,
-    attention,
-    causal_mask,
-    merge_heads,
-    require_bool,
-    require_divisible,
-    require_even,
-    require_float,
-    require_int,
-    require_layout,
-    require_lengths,
-    require_number,
-    require_tensor,
-    rope,
-    split_heads,
-)
-
-
-def require_ids(name: str, ids: Any, vocab_size: int) -> Tensor:
-    """Return ``ids`` if they are whole numbers ``(B, S)`` inside the vocabulary."""
-    require_tensor(name, ids, min_rank=2)
-    if ids.ndim != 2 or ids.dtype not in (torch.int64, torch.int32):
-        raise TypeError(
-            f"{name} must be integers of shape (B, S) but are {ids.dtype} of shape "
-            f"{tuple(ids.shape)}"
-        )
-    low, high = ids.min().item(), ids.max().item()
-    if low < 0 or high >= vocab_size:
-        wrong = low if low < 0 else high
-        raise ValueError(f"{name} holds {wrong} but the vocabulary goes from 0 to {vocab_size - 1}")
-    return ids
-
+from attnlab import require
+from attnlab.core import AttentionSteps, attention, causal_mask, merge_heads, rope, split_heads
 
 # --- The cache ------------------------------------------------------------------------------
 
@@ -50,8 +17,8 @@ def require_ids(name: str, ids: Any, vocab_size: int) -> Tensor:
 class KVCache:
     """Keys and values of the positions seen so far, preallocated for all layers.
 
-    Keys are stored as they are used, after RoPE. The cache holds numbers, not gradients:
-    nothing flows back through a cached position.
+    Keys are stored as they are used, after RoPE. The cache is for inference: it holds numbers,
+    not gradients, and a backward pass through a cached forward is not supported.
 
     Args:
         n_layers: layers of the model.
@@ -77,13 +44,9 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ):
-        shape = (
-            require_int("n_layers", n_layers, 1),
-            require_int("batch", batch, 1),
-            require_int("n_kv_heads", n_kv_heads, 1),
-            require_int("capacity", capacity, 1),
-            require_int("head_dim", head_dim, 1),
-        )
+        sizes = {"n_layers": n_layers, "batch": batch, "n_kv_heads": n_kv_heads}
+        sizes |= {"capacity": capacity, "head_dim": head_dim}
+        shape = [require.whole(name, size, 1) for name, size in sizes.items()]
         if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
             raise TypeError(f"dtype must be a floating point torch.dtype, not {dtype}")
         self.keys = torch.zeros(shape, dtype=dtype, device=device)
@@ -106,18 +69,10 @@ class KVCache:
 
     def layer(self, index: int) -> "LayerCache":
         """View of one layer."""
-        index = require_int("layer", index, 0)
+        index = require.whole("layer", index, 0)
         if index >= self.keys.shape[0]:
             raise ValueError(f"layer {index} of a cache with {self.keys.shape[0]} layers")
         return LayerCache(self, index)
-
-    def require_room(self, n_new: int) -> None:
-        """Raise ValueError if ``n_new`` more positions do not fit."""
-        if self.length + n_new > self.capacity:
-            raise ValueError(
-                f"the cache holds {self.length} of {self.capacity} positions and "
-                f"{n_new} more do not fit"
-            )
 
     def __repr__(self) -> str:
         layers, batch, heads, capacity, width = self.keys.shape
@@ -138,24 +93,9 @@ class LayerCache:
         """Positions held before this forward."""
         return self.cache.length
 
-    def check(self, k: Tensor) -> None:
-        """Raise if new keys ``(B, H_kv, S, d)`` do not fit; nothing is written."""
-        _, batch, heads, _, width = self.cache.keys.shape
-        if k.shape[:2] + k.shape[3:] != (batch, heads, width):
-            raise ValueError(
-                f"keys of shape {tuple(k.shape)} do not fit a cache for batch {batch}, "
-                f"{heads} key/value heads of width {width}"
-            )
-        if k.dtype != self.cache.keys.dtype or k.device != self.cache.keys.device:
-            raise TypeError(
-                f"keys are {k.dtype} on {k.device} but the cache holds "
-                f"{self.cache.keys.dtype} on {self.cache.keys.device}"
-            )
-        self.cache.require_room(k.shape[2])
-
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Write new columns ``(B, H_kv, S, d)``; return all keys and values so far."""
-        self.check(k)
+        require.room_for(self.cache, k)
         start, stop = self.cache.length, self.cache.length + k.shape[2]
         keys, values = self.cache.keys[self.index], self.cache.values[self.index]
         keys[:, :, start:stop] = k.detach()
@@ -192,16 +132,16 @@ class MultiHeadAttention(nn.Module):
         bias: bool = False,
     ):
         super().__init__()
-        self.width = require_int("width", width, 1)
-        self.n_heads = require_int("n_heads", n_heads, 1)
+        self.width = require.whole("width", width, 1)
+        self.n_heads = require.whole("n_heads", n_heads, 1)
         self.n_kv_heads = self.n_heads
         if n_kv_heads is not None:
-            self.n_kv_heads = require_int("n_kv_heads", n_kv_heads, 1)
-        self.head_dim = require_divisible("width", width, "n_heads", n_heads)
-        require_divisible("n_heads", n_heads, "n_kv_heads", self.n_kv_heads)
+            self.n_kv_heads = require.whole("n_kv_heads", n_kv_heads, 1)
+        self.head_dim = require.divisible("width", width, "n_heads", n_heads)
+        require.divisible("n_heads", n_heads, "n_kv_heads", self.n_kv_heads)
         if rope is not None:
-            require_layout(rope)
-            require_even("the head width for RoPE", self.head_dim)
+            require.layout(rope)
+            require.even("the head width for RoPE", self.head_dim)
         self.rope = rope
         kv_width = self.n_kv_heads * self.head_dim
         self.w_q = nn.Linear(width, width, bias=bias)
@@ -234,11 +174,11 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: shapes, dtypes or combinations that do not fit.
         """
-        self._check_input("x", x)
+        require.sequence("x", x, self.width, self.w_q.weight.dtype)
         if context is not None:
             if self.rope is not None or cache is not None:
                 raise ValueError("context cannot be combined with RoPE or a cache")
-            self._check_input("context", context)
+            require.sequence("context", context, self.width, x.dtype)
             if context.shape[0] != x.shape[0]:
                 raise ValueError(f"context has batch {context.shape[0]} but x has {x.shape[0]}")
         source = x if context is None else context
@@ -246,7 +186,8 @@ class MultiHeadAttention(nn.Module):
             raise TypeError(f"cache must be KVCache.layer(i), not {type(cache).__name__}")
         past = 0 if cache is None else cache.length
         if mask is not None:
-            mask = self._with_head_axis(mask, x.shape[0], x.shape[1], past + source.shape[1])
+            require.head_mask(mask, x.shape[0], x.shape[1], past + source.shape[1])
+            mask = mask if mask.ndim == 2 else mask[:, None]  # (B, 1, 1 or S_q, S_k)
 
         q = split_heads(self.w_q(x), self.n_heads)  # (B, H, S_q, d)
         k = split_heads(self.w_k(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
@@ -263,27 +204,6 @@ class MultiHeadAttention(nn.Module):
             v = v.repeat_interleave(group, dim=1)  # (B, H, S_k, d)
         steps = attention(q, k, v, mask)
         return steps._replace(output=self.w_o(merge_heads(steps.output)))  # (B, S_q, D)
-
-    def _check_input(self, name: str, x: Tensor) -> None:
-        require_float(name, x, min_rank=3)
-        if x.ndim != 3 or x.shape[-1] != self.width:
-            raise ValueError(f"{name} has shape {tuple(x.shape)}, not (B, S, {self.width})")
-        dtype = self.w_q.weight.dtype
-        if x.dtype != dtype:
-            raise TypeError(f"{name} is {x.dtype} but the parameters are {dtype}")
-
-    @staticmethod
-    def _with_head_axis(mask: Tensor, batch: int, n_queries: int, n_keys: int) -> Tensor:
-        require_bool("mask", mask)
-        shape = tuple(mask.shape)
-        if shape == (n_queries, n_keys):
-            return mask
-        if shape in ((batch, 1, n_keys), (batch, n_queries, n_keys), (1, n_queries, n_keys)):
-            return mask[:, None]  # (B, 1, 1 or S_q, S_k)
-        raise ValueError(
-            f"mask of shape {shape} is none of ({n_queries}, {n_keys}), ({batch}, 1, {n_keys}) "
-            f"and ({batch}, {n_queries}, {n_keys})"
-        )
 
 
 # --- Two models -----------------------------------------------------------------------------
@@ -306,8 +226,8 @@ class TinyCausalAttention(nn.Module):
 
     def __init__(self, vocab_size: int = 5, dim: int = 12):
         super().__init__()
-        self.vocab_size = require_int("vocab_size", vocab_size, 1)
-        dim = require_int("dim", dim, 1)
+        self.vocab_size = require.whole("vocab_size", vocab_size, 1)
+        dim = require.whole("dim", dim, 1)
         self.emb = nn.Embedding(vocab_size, dim)
         self.q = nn.Linear(dim, dim, bias=False)
         self.k = nn.Linear(dim, dim, bias=False)
@@ -326,7 +246,7 @@ class TinyCausalAttention(nn.Module):
         return self._attend(ids)[1]
 
     def _attend(self, ids: Tensor) -> tuple[Tensor, AttentionSteps]:
-        x = self.emb(require_ids("ids", ids, self.vocab_size))  # (B, S, D)
+        x = self.emb(require.ids("ids", ids, self.vocab_size))  # (B, S, D)
         mask = causal_mask(ids.shape[1], device=ids.device)
         return x, attention(self.q(x), self.k(x), self.v(x), mask)
 
@@ -388,10 +308,10 @@ class TinyTransformer(nn.Module):
         n_kv_heads: int | None = None,
     ):
         super().__init__()
-        self.vocab_size = require_int("vocab_size", vocab_size, 1)
-        self.max_length = require_int("max_length", max_length, 1)
-        width = require_int("width", width, 1)
-        n_layers = require_int("n_layers", n_layers, 1)
+        self.vocab_size = require.whole("vocab_size", vocab_size, 1)
+        self.max_length = require.whole("max_length", max_length, 1)
+        width = require.whole("width", width, 1)
+        n_layers = require.whole("n_layers", n_layers, 1)
         self.emb = nn.Embedding(vocab_size, width)
         self.blocks = nn.ModuleList(Block(width, n_heads, n_kv_heads) for _ in range(n_layers))
         self.norm = nn.RMSNorm(width, eps=1e-6)
@@ -430,37 +350,26 @@ class TinyTransformer(nn.Module):
     def _run(
         self, ids: Tensor, mask: Tensor | None, cache: KVCache | None
     ) -> tuple[Tensor, list[AttentionSteps]]:
-        require_ids("ids", ids, self.vocab_size)
+        require.ids("ids", ids, self.vocab_size)
         batch, n_new = ids.shape
-        if cache is not None and not isinstance(cache, KVCache):
-            raise TypeError(f"cache must be a KVCache, not {type(cache).__name__}")
+        if cache is not None:
+            require.instance("cache", cache, KVCache)
         past = 0 if cache is None else cache.length
         if past + n_new > self.max_length:
             raise ValueError(
                 f"{past + n_new} positions are more than the model's max_length {self.max_length}"
             )
         if cache is not None:
-            self._check_cache(cache, batch, n_new)
+            require.cache_of(self, cache, batch, n_new)
         allowed = causal_mask(n_new, past + n_new, device=ids.device)  # (S, S_k)
         if mask is not None:
-            # (B, 1, S_k) and (S, S_k) alike become (.., S, S_k) here
-            MultiHeadAttention._with_head_axis(mask, batch, n_new, past + n_new)
-            allowed = allowed & mask
+            allowed = allowed & require.head_mask(mask, batch, n_new, past + n_new)
         x = self.emb(ids)  # (B, S, D)
         trace = []
         for i, block in enumerate(self.blocks):
             x, steps = block(x, allowed, None if cache is None else cache.layer(i))
             trace.append(steps)
         return self.lm_head(self.norm(x)), trace  # (B, S, vocab)
-
-    def _check_cache(self, cache: KVCache, batch: int, n_new: int) -> None:
-        if cache.keys.shape[0] != len(self.blocks):
-            raise ValueError(
-                f"the cache has {cache.keys.shape[0]} layers but the model has {len(self.blocks)}"
-            )
-        attend, weight = self.blocks[0].attention, self.lm_head.weight
-        shape = (batch, attend.n_kv_heads, n_new, attend.head_dim)
-        cache.layer(0).check(weight.new_empty(1).expand(shape))
 
 
 # --- Generation -----------------------------------------------------------------------------
@@ -504,47 +413,30 @@ def generate(
         TypeError, ValueError: bad arguments, or more than ``max_length`` positions in all,
             before anything is computed. The model's modes and gradients stay as they were.
     """
-    n_new = require_int("max_new_tokens", max_new_tokens, 0)
-    if not isinstance(model, nn.Module) or not hasattr(model, "vocab_size"):
-        raise TypeError(f"model must be a module with a vocab_size, not {type(model).__name__}")
-    vocab_size = model.vocab_size
-    require_ids("ids", ids, vocab_size)
+    n_new = require.whole("max_new_tokens", max_new_tokens, 0)
+    require.prompts(model, ids, n_new, use_cache, lengths)
+    require.sampling(temperature, generator, top_k, top_p, stop, model.vocab_size)
     batch, n_prompt = ids.shape
-    total, limit = n_prompt + n_new, getattr(model, "max_length", None)
-    if limit is not None and total > limit:
-        raise ValueError(
-            f"{n_prompt} tokens and {n_new} new ones are more than the model's max_length {limit}"
-        )
-    if use_cache and not hasattr(model, "new_cache"):
-        raise TypeError(f"{type(model).__name__} has no cache: pass use_cache=False")
-    _check_sampling(temperature, generator, top_k, top_p, stop, vocab_size)
-    shift = real = None
+    tokens, real = ids, None
     if lengths is not None:
-        lengths = require_lengths(lengths, n_prompt).to(ids.device)
-        if lengths.shape[0] != batch:
-            raise ValueError(f"lengths has {lengths.shape[0]} entries but ids has batch {batch}")
         # Moved to the right edge, all prompts end in the same column. RoPE depends on distances
         # only, so the filler at the left changes nothing as long as nobody attends to it.
-        shift = n_prompt - lengths  # (B,)
-        columns = torch.arange(total, device=ids.device)
-        real = (columns >= shift[:, None])[:, None, :]  # (B, 1, S + new)
-        ids_in = ids.gather(1, (columns[:n_prompt] - shift[:, None]) % n_prompt)
-    else:
-        ids_in = ids
+        shift = n_prompt - require.lengths(lengths, n_prompt).to(ids.device)[:, None]  # (B, 1)
+        columns = torch.arange(n_prompt + n_new, device=ids.device)
+        real = (columns >= shift)[:, None, :]  # (B, 1, S + new)
+        tokens = ids.gather(1, (columns[:n_prompt] - shift) % n_prompt)  # (B, S)
 
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        cache = model.new_cache(batch, total) if use_cache else None
-        tokens, fresh = ids_in, ids_in
+        cache = model.new_cache(batch, n_prompt + n_new) if use_cache else None
+        fresh = tokens
         ended = torch.zeros(batch, dtype=torch.bool, device=ids.device)
         for _ in range(n_new):
-            n_seen = tokens.shape[1]
-            options = {} if real is None else {"mask": real[:, :, :n_seen]}
-            if cache is None:
-                logits = model(tokens, **options)
-            else:
-                logits = model(fresh, cache=cache, **options)
+            options = {} if real is None else {"mask": real[:, :, : tokens.shape[1]]}
+            if use_cache:
+                options["cache"] = cache
+            logits = model(fresh if use_cache else tokens, **options)
             fresh = _pick(logits[:, -1], temperature, generator, top_k, top_p)  # (B,)
             if stop is not None:
                 fresh = fresh.masked_fill(ended, stop)
@@ -559,21 +451,6 @@ def generate(
             module.training = training
 
 
-def _check_sampling(
-    temperature: Any, generator: Any, top_k: Any, top_p: Any, stop: Any, vocab_size: int
-) -> None:
-    if not 0 <= require_number("temperature", temperature) < float("inf"):
-        raise ValueError(f"temperature must be 0 or more, and finite, but is {temperature}")
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
-    if top_k is not None:
-        require_int("top_k", top_k, 1)
-    if top_p is not None and not 0 < require_number("top_p", top_p) <= 1:
-        raise ValueError(f"top_p must be above 0 and at most 1 but is {top_p}")
-    if stop is not None and require_int("stop", stop, 0) >= vocab_size:
-        raise ValueError(f"stop is {stop} but the vocabulary goes from 0 to {vocab_size - 1}")
-
-
 def _pick(
     logits: Tensor,
     temperature: float,
@@ -584,7 +461,8 @@ def _pick(
     """Logits (B, vocab) -> one id per row, (B,)."""
     if temperature == 0:
         return logits.argmax(dim=-1)
-    ordered, order = (logits.float() / temperature).sort(dim=-1, descending=True)
+    logits = logits.float() - logits.amax(dim=-1, keepdim=True)  # a tiny temperature overflows
+    ordered, order = (logits / temperature).sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)  # (B, vocab), largest first
     if top_k is not None:
         probabilities[:, top_k:] = 0

@@ -503,7 +503,7 @@ def curves(
     still, so the names are known from the start.
     """
     drawing = Curves(axes, names, title, x, y)
-    axes.set(**limits)
+    axes.set(**dict(sorted(limits.items())))  # limits before scales: 0 has no logarithm
     if legend and len(names) > 1:
         lines = drawing.lines
         names = [label(name, longest=40) for name in lines]

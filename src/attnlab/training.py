@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnlab.core import require_int, require_number, require_tensor
-from attnlab.model import require_ids
+from attnlab import require
 
 Batches = Callable[[int, torch.Generator], tuple[Tensor, Tensor]]
 
@@ -68,7 +67,7 @@ def train(
         TypeError, ValueError: bad arguments or shapes, before the first update.
         FloatingPointError: the loss became NaN or infinite; names the step.
     """
-    steps = require_int("steps", steps, 1)
+    steps = require.whole("steps", steps, 1)
     history = History()
     try:
         for step, loss in training_steps(
@@ -99,7 +98,7 @@ def training_steps(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
-    if not 0 < require_number("lr", lr) < float("inf"):
+    if not 0 < require.number("lr", lr) < float("inf"):
         raise ValueError(f"lr must be above 0, and finite, but is {lr}")
     if callable(inputs) == (targets is not None):
         raise TypeError("targets go with a tensor of inputs; a callable returns its own targets")
@@ -107,7 +106,7 @@ def training_steps(
     if not trainable:
         raise ValueError("the model has no parameter that may learn: all are frozen")
     optimizer = torch.optim.Adam(trainable, lr=lr)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, 0))
+    generator = torch.Generator().manual_seed(require.whole("seed", seed, 0))
     for step in count() if steps is None else range(steps):
         x, y = inputs(step, generator) if callable(inputs) else (inputs, targets)
         loss = next_token_loss(model(x), y)
@@ -131,7 +130,7 @@ def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
     Raises:
         ValueError: targets of another shape or outside the vocabulary.
     """
-    require_tensor("targets", targets, 1)
+    require.tensor("targets", targets, 1)
     batch, length, vocab_size = logits.shape
     if targets.shape not in ((batch,), (batch, length)):
         raise ValueError(
@@ -140,7 +139,7 @@ def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
         )
     if targets.ndim == 1:
         logits, targets = logits[:, -1:], targets[:, None]  # (B, 1, vocab), (B, 1)
-    require_ids("targets", targets, vocab_size)
+    require.ids("targets", targets, vocab_size)
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten().long())
 
 
@@ -173,7 +172,7 @@ def train_seeds(
     Returns:
         The trained models, and their losses before each update, ``(n_seeds, steps)``.
     """
-    steps = require_int("steps", steps, 1)
+    steps = require.whole("steps", steps, 1)
     models = [seeded(make, seed) for seed in seeds]
     if not models:
         raise ValueError("seeds is empty")

@@ -84,20 +84,24 @@ def running_lab(folder, home, *more):
         lab.wait(timeout=60)
 
 
-# Lab's own commands rather than clicks: their promises tell when all is done, and no sooner.
-# A promise that waits for somebody to answer a dialog would wait for ever.
+# Lab's own commands rather than clicks: their promises tell when all is done, and no sooner. One
+# that waits for somebody to answer a question would wait for ever: such a question is an error.
 PATIENCE = """
-async argument => Promise.race([
-    (async () => { BODY })(),
-    new Promise((_, reject) => setTimeout(() => {
-        const dialog = document.querySelector(".jp-Dialog")?.textContent ?? "no question";
-        reject(new Error(`Lab gave no answer in SECONDS seconds; it asks ${dialog}`));
-    }, SECONDS * 1000)),
-])
+async argument => {
+    let asked = 0, seconds = 0;
+    const answer = (async () => { BODY })();
+    const trouble = new Promise((_, reject) => setInterval(() => {
+        const question = document.querySelector(".jp-Dialog");
+        asked = question ? asked + 1 : 0;
+        if (asked > 3) reject(new Error(`Lab asks: ${question.textContent}`));
+        if (++seconds > SECONDS) reject(new Error("Lab gave no answer in SECONDS seconds"));
+    }, 1000));
+    return Promise.race([answer, trouble]);
+}
 """
 
 
-def ask(page, body, argument=None, seconds=120):
+def ask(page, body, argument=None, seconds=60):
     """Run the body of a JavaScript function in Lab's page and return what it returns."""
     code = PATIENCE.replace("BODY", body).replace("SECONDS", str(seconds))
     return page.evaluate(code, argument)

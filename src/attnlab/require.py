@@ -1,0 +1,246 @@
+"""Refusing bad input: one sentence that names the argument and shows both sides.
+
+Each function returns what it was given if that is good. ``core``, ``model`` and ``training`` call
+them first, so that nothing has been written when they refuse.
+"""
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LAYOUTS = ("interleaved", "half")
+
+
+def tensor(name: str, x: Any, min_rank: int = 0) -> Tensor:
+    """Return ``x`` if it is a tensor with at least ``min_rank`` axes and no empty one."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}: torch.tensor(...)")
+    if x.ndim < min_rank:
+        raise ValueError(
+            f"{name} needs at least {min_rank} dimensions but has shape {tuple(x.shape)}"
+        )
+    if 0 in x.shape:
+        raise ValueError(f"{name} is empty: its shape is {tuple(x.shape)}")
+    return x
+
+
+def floats(name: str, x: Any, min_rank: int = 0) -> Tensor:
+    """Like ``tensor``, and ``x`` must hold floats."""
+    tensor(name, x, min_rank)
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must hold floats but holds {x.dtype}: call {name}.float()")
+    return x
+
+
+def whole(name: str, value: Any, minimum: int) -> int:
+    """Return ``value`` as an int of at least ``minimum``."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum} but is {number}")
+    return number
+
+
+def number(name: str, value: Any) -> float:
+    """Return ``value`` if it is an int or a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+    return value
+
+
+def even(name: str, width: int) -> int:
+    """Return ``width`` if pairs can be made of it."""
+    if width % 2:
+        raise ValueError(f"{name} must be even, to form pairs, but is {width}")
+    return width
+
+
+def divisible(name: str, width: int, by: str, parts: int) -> int:
+    """Return ``width // parts`` if that is exact."""
+    if width % parts:
+        raise ValueError(f"{name} {width} is not divisible by {by} {parts}")
+    return width // parts
+
+
+def boolean(name: str, mask: Any) -> Tensor:
+    """Return ``mask`` if it is a boolean tensor."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{name} must be a boolean torch.Tensor, not {type(mask).__name__}")
+    if mask.dtype != torch.bool:
+        raise TypeError(
+            f"{name} must be boolean (True = may attend) but holds {mask.dtype}: call {name}.bool()"
+        )
+    return mask
+
+
+def lengths(lengths: Any, size: int) -> Tensor:
+    """Return ``lengths`` as an integer tensor ``(B,)`` with every entry from 1 to ``size``."""
+    if isinstance(lengths, list | tuple):
+        lengths = torch.tensor([whole("lengths", n, 1) for n in lengths])
+    tensor("lengths", lengths, 1)
+    if lengths.ndim != 1 or lengths.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"lengths must be integers of shape (B,) but are {lengths.dtype} of shape "
+            f"{tuple(lengths.shape)}"
+        )
+    if lengths.min() < 1 or lengths.max() > size:
+        raise ValueError(f"lengths must be from 1 to {size} but are {lengths.tolist()}")
+    return lengths
+
+
+def layout(layout: Any) -> str:
+    """Return ``layout`` if it is one of the two."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be 'interleaved' or 'half' but is {layout!r}")
+    return layout
+
+
+def qkv(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
+    """Check that the three fit together; return the leading axes of the scores."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        floats(name, x, min_rank=2)
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name} is {x.dtype} but q is {q.dtype}")
+        if x.device != q.device:
+            raise ValueError(f"{name} is on {x.device} but q is on {q.device}")
+    if k.shape[-1] != q.shape[-1]:
+        raise ValueError(f"k has width {k.shape[-1]} but q has width {q.shape[-1]}")
+    if v.shape[-2] != k.shape[-2]:
+        raise ValueError(f"v has {v.shape[-2]} positions but k has {k.shape[-2]}")
+    try:
+        return tuple(torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2]))
+    except RuntimeError:
+        shapes = ", ".join(f"{n} {tuple(x.shape)}" for n, x in (("q", q), ("k", k), ("v", v)))
+        raise ValueError(f"the leading axes do not broadcast: {shapes}") from None
+
+
+def mask(mask: Any, scores_shape: tuple[int, ...]) -> None:
+    """Check a mask for scores of that shape: boolean, broadcastable, no batch taken for heads."""
+    boolean("mask", mask)
+    try:
+        fits = torch.broadcast_shapes(mask.shape, scores_shape) == scores_shape
+    except RuntimeError:
+        fits = False
+    if not fits or mask.ndim == 0:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores {scores_shape}"
+        )
+    if 2 < mask.ndim < len(scores_shape) and mask.shape[0] != 1:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} for scores {scores_shape} would take its first "
+            "axis for heads: put in the head axis with mask.unsqueeze(1)"
+        )
+
+
+def ids(name: str, ids: Any, vocab_size: int) -> Tensor:
+    """Return ``ids`` if they are whole numbers ``(B, S)`` inside the vocabulary."""
+    tensor(name, ids, min_rank=2)
+    if ids.ndim != 2 or ids.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"{name} must be integers of shape (B, S) but are {ids.dtype} of shape "
+            f"{tuple(ids.shape)}"
+        )
+    low, high = ids.min().item(), ids.max().item()
+    if low < 0 or high >= vocab_size:
+        wrong = low if low < 0 else high
+        raise ValueError(f"{name} holds {wrong} but the vocabulary goes from 0 to {vocab_size - 1}")
+    return ids
+
+
+def sampling(
+    temperature: Any, generator: Any, top_k: Any, top_p: Any, stop: Any, vocab_size: int
+) -> None:
+    """Check the options of ``generate``."""
+    if not 0 <= number("temperature", temperature) < float("inf"):
+        raise ValueError(f"temperature must be 0 or more, and finite, but is {temperature}")
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
+    if top_k is not None:
+        whole("top_k", top_k, 1)
+    if top_p is not None and not 0 < number("top_p", top_p) <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1 but is {top_p}")
+    if stop is not None and whole("stop", stop, 0) >= vocab_size:
+        raise ValueError(f"stop is {stop} but the vocabulary goes from 0 to {vocab_size - 1}")
+
+
+def sequence(name: str, x: Any, width: int, dtype: torch.dtype) -> Tensor:
+    """Return ``x`` if it is ``(B, S, width)`` of the dtype of the parameters it is to meet."""
+    floats(name, x, min_rank=3)
+    if x.ndim != 3 or x.shape[-1] != width:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, not (B, S, {width})")
+    if x.dtype != dtype:
+        raise TypeError(f"{name} is {x.dtype} but the parameters are {dtype}")
+    return x
+
+
+def head_mask(mask: Any, batch: int, n_queries: int, n_keys: int) -> Tensor:
+    """Return a mask without a head axis, ``(S_q, S_k)`` or ``(B, 1 or S_q, S_k)``."""
+    boolean("mask", mask)
+    good = [(n_queries, n_keys), (batch, 1, n_keys), (batch, n_queries, n_keys)]
+    if tuple(mask.shape) not in (*good, (1, n_queries, n_keys)):
+        shapes = f"{good[0]}, {good[1]} and {good[2]}"
+        raise ValueError(f"mask of shape {tuple(mask.shape)} is none of {shapes}")
+    return mask
+
+
+def room_for(cache: Any, k: Tensor) -> None:
+    """Check that new keys ``(B, H_kv, S, d)`` fit a ``KVCache`` in shape, dtype and number."""
+    _, batch, heads, capacity, width = cache.keys.shape
+    if k.shape[:2] + k.shape[3:] != (batch, heads, width):
+        raise ValueError(
+            f"keys of shape {tuple(k.shape)} do not fit a cache for batch {batch}, "
+            f"{heads} key/value heads of width {width}"
+        )
+    if k.dtype != cache.keys.dtype or k.device != cache.keys.device:
+        raise TypeError(
+            f"keys are {k.dtype} on {k.device} but the cache holds "
+            f"{cache.keys.dtype} on {cache.keys.device}"
+        )
+    if cache.length + k.shape[2] > capacity:
+        raise ValueError(
+            f"the cache holds {cache.length} of {capacity} positions and "
+            f"{k.shape[2]} more do not fit"
+        )
+
+
+def cache_of(model: Any, cache: Any, batch: int, n_new: int) -> None:
+    """Check that a ``KVCache`` was made for a model of that shape and has room."""
+    if cache.keys.shape[0] != len(model.blocks):
+        raise ValueError(
+            f"the cache has {cache.keys.shape[0]} layers but the model has {len(model.blocks)}"
+        )
+    attend, weight = model.blocks[0].attention, model.lm_head.weight
+    shape = (batch, attend.n_kv_heads, n_new, attend.head_dim)
+    room_for(cache, weight.new_empty(1).expand(shape))
+
+
+def prompts(model: Any, prompt: Any, n_new: int, use_cache: bool, real: Any) -> None:
+    """Check what ``generate`` is to continue, and with which model."""
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "vocab_size"):
+        raise TypeError(f"model must be a module with a vocab_size, not {type(model).__name__}")
+    batch, n_prompt = ids("ids", prompt, model.vocab_size).shape
+    limit = getattr(model, "max_length", None)
+    if limit is not None and n_prompt + n_new > limit:
+        raise ValueError(
+            f"{n_prompt} tokens and {n_new} new ones are more than the model's max_length {limit}"
+        )
+    if use_cache and not hasattr(model, "new_cache"):
+        raise TypeError(f"{type(model).__name__} has no cache: pass use_cache=False")
+    if real is not None:
+        if not hasattr(model, "new_cache"):
+            raise TypeError(f"{type(model).__name__} takes no mask: lengths cannot be used")
+        if lengths(real, n_prompt).shape[0] != batch:
+            raise ValueError(f"lengths has {len(real)} entries but ids has batch {batch}")
+
+
+def instance(name: str, value: Any, kind: type) -> Any:
+    """Return ``value`` if it is a ``kind``."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    return value
