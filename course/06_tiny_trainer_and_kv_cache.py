@@ -181,9 +181,7 @@ picture
 # About 1, about 0.5, or about 0?
 
 # %% Look at the attention weights
-model = seeded(TinyCausalAttention, 42)
-train(model, inputs, targets, steps=201, lr=0.03)
-weights = model.steps(inputs).weights  # (B, S, S)
+weights = model.steps(inputs).weights  # (B, S, S), of the model trained above
 p = model(inputs)[:, -1].softmax(dim=-1)
 for i, word in enumerate(["river", "money"]):
     looks, itself = weights[i, 1].tolist()
@@ -566,9 +564,9 @@ curve = plots.curves(axes, ["W_Q", "W_K", "W_V"], "One matrix frozen", xlim=(0, 
 for name in "qkv":
     frozen = seeded(TinyCausalAttention, 42)
     getattr(frozen, name).weight.requires_grad_(False)
-    frozen_losses = train(frozen, inputs, targets, steps=201, lr=0.03).losses
-    curve.update(**{f"W_{name.upper()}": frozen_losses[:61]})
-    print(f"W_{name.upper()} frozen: loss ends below 0.001:", frozen_losses[-1] < 1e-3)
+    frozen_losses = train(frozen, inputs, targets, steps=61, lr=0.03).losses
+    curve.update(**{f"W_{name.upper()}": frozen_losses})
+    print(f"W_{name.upper()} frozen: loss falls below 0.01:", frozen_losses[-1] < 0.01)
 picture
 
 # %% [markdown] tags=["further"]

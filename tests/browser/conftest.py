@@ -7,7 +7,7 @@ import pytest
 from . import lab_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
     """Debian's Chromium. Without it the tests are skipped; CI says that it must be there."""
     if not lab_server.CHROMIUM:
@@ -15,6 +15,7 @@ def browser():
         required = os.environ.get("ATTNLAB_REQUIRE_BROWSER") == "1"
         (pytest.fail if required else pytest.skip)(reason)
     playwright = pytest.importorskip("playwright.sync_api")
+    # Ended with this folder's tests: while it runs, no other test can run an event loop.
     with playwright.sync_playwright() as started:
         browser = lab_server.open_browser(started)
         # One context for all pages, so that Lab's scripts come from the cache after the first.
@@ -22,7 +23,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def home(tmp_path_factory):
     """The home of a learner whose own Jupyter and IPython are set up so as to break the course."""
     home = tmp_path_factory.mktemp("home")
@@ -35,13 +36,13 @@ def home(tmp_path_factory):
     return home
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def copy(tmp_path_factory):
     """The repository as it is now, committed, in a folder whose path has a space."""
     return lab_server.copy_repository(tmp_path_factory.mktemp("a copy"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(browser, copy, home):
     """Where Lab serves the copy."""
     with lab_server.running_lab(copy, home) as address:
