@@ -217,7 +217,7 @@ def show(vectors, phrase):
     dot_bars.update([vectors[i] @ vectors[j] for i, j in pairs])
     cos_bars.update([F.cosine_similarity(vectors[i], vectors[j], dim=0) for i, j in pairs])
     (x, y), dot = average.tolist(), vectors[2] @ vectors[0]
-    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; bank · river = {dot:.2f}."
+    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; bank · river = **{dot:.2f}**."
 
 
 Explorer(
@@ -226,6 +226,7 @@ Explorer(
     goal="Turn bank until it has the same angle to river and to money: both cosines the same.",
     vectors=matrix(3, 2, E, label="Embeddings", row_names=tokens),
     phrase=choice(["river bank", "money bank", "river money bank"]),
+    stills=[{}, {"vectors": [[2, 0], [0, 2], [1, 1]]}, {"vectors": [[2, 0], [0, 2], [0, 1]]}],
 )
 
 # %% [markdown]

@@ -220,7 +220,7 @@ def show(W_Q, W_K, W_V):
     asks, asked = steps.raw[2, 1].item(), steps.raw[1, 2].item()
     x, y = (X3 @ W_V)[2].tolist()
     return (
-        f"bank gives money {asks:.1f}, money gives bank {asked:.1f}; "
+        f"bank gives money **{asks:.1f}**, money gives bank **{asked:.1f}**; "
         f"bank's value is [{x:.1f}, {y:.1f}]."
     )
 
@@ -232,6 +232,7 @@ Explorer(
     W_Q=matrix(),
     W_K=matrix(),
     W_V=matrix(),
+    stills=[{}, {"W_Q": [[1, 0], [1, 1]]}, {"W_V": [[0, 1], [-1, 0]]}],
 )
 
 # %% [markdown]

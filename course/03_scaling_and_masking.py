@@ -196,7 +196,7 @@ def show(d_k, scale):
     spread.update(x=(edges[1:] + edges[:-1]) / 2, **{"share of the scores": shares})
     weights.update(steps.weights[0, 0])
     numbers.update([largest, sensitivity])
-    result = f"largest attention weight {largest:.2f}, sensitivity {sensitivity:.2f}"
+    result = f"largest attention weight **{largest:.2f}**, sensitivity **{sensitivity:.2f}**"
     return f"d_k = {d_k}, scores times {scale}: {result}."
 
 
@@ -206,6 +206,7 @@ Explorer(
     goal="Kill the sensitivity in two different ways at d_k = 512, then bring it back.",
     d_k=choice([2, 8, 32, 128, 512], label="d_k"),
     scale=choice(["1", "1/√d_k", "1/d_k"]),
+    stills=[{"d_k": 512}, {"d_k": 512, "scale": "1/√d_k"}, {"d_k": 512, "scale": "1/d_k"}],
 )
 
 # %% [markdown]
@@ -356,7 +357,7 @@ def show(causal, padding, filler, last_word):
     river = steps.output[phrase.index("river")].tolist()
     blind = [phrase[i] for i in range(3) if not allowed[i].any()]
     blind = f" Nothing to attend to: {blind[0]}." if blind else ""
-    return f"The output of the first river is [{river[0]:.3f}, {river[1]:.3f}].{blind}"
+    return f"The output of the first river is **[{river[0]:.3f}, {river[1]:.3f}]**.{blind}"
 
 
 Explorer(
@@ -367,6 +368,7 @@ Explorer(
     padding=toggle(False, "padding mask"),
     last_word=choice(["bank", "money"], label="last word"),
     filler=choice(["none", "right", "left"], label="filler"),
+    stills=[{}, {"causal": False, "last_word": "money"}, {"filler": "left", "padding": True}],
 )
 
 # %% [markdown]

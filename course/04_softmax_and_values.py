@@ -54,8 +54,8 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from attnlab import attention, causal_mask, checks, plots
-from attnlab.data import embedding_table, encode
-from attnlab.explorers import Explorer, choice, matrix, slider
+from attnlab.data import embed, embedding_table, encode
+from attnlab.explorers import Explorer, choice, matrix, slider, words
 
 torch.set_printoptions(sci_mode=False)
 
@@ -282,8 +282,8 @@ def show(W_Q, W_K, W_V):
         outputs.append(steps.output[1])
     plane.update(torch.stack(outputs))
     return (
-        f"bank gives money {heat_money.values[1, 0]:.4f} in 'money bank' "
-        f"and river {heat_river.values[1, 0]:.4f} in 'river bank'."
+        f"bank gives money **{heat_money.values[1, 0]:.4f}** in 'money bank' "
+        f"and river **{heat_river.values[1, 0]:.4f}** in 'river bank'."
     )
 
 
@@ -295,6 +295,7 @@ teach = Explorer(
     W_K=matrix(),
     W_V=matrix(),
     more=["W_K", "W_V"],
+    stills=[{}, {"W_Q": [[1, 1], [0, 1]]}, {"W_Q": [[1, 3], [0, 1]]}],
 )
 teach
 
@@ -320,15 +321,15 @@ for knob in (0.0, 1.0, 3.0):
 
 # %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
-words = ["river", "money", "bank"]
+three = ["river", "money", "bank"]
 picture, axes = plots.panels(4, height=4.6, rows=2)
 grids = {
-    name: plots.heatmap(ax, words, ["1", "2"], kind="values", title=name, names=("", ""))
+    name: plots.heatmap(ax, three, ["1", "2"], kind="values", title=name, names=("", ""))
     for ax, name in zip([axes[0], axes[1], axes[2], axes[7]], ["Q", "K", "V", "output"])
 }
 for ax, name in zip(axes[3:7], ["raw scores", "scaled", "masked", "attention weights"]):
     kind = "weights" if name == "attention weights" else "scores"
-    grids[name] = plots.heatmap(ax, words, ["r", "m", "b"], kind=kind, title=name)
+    grids[name] = plots.heatmap(ax, three, ["r", "m", "b"], kind=kind, title=name)
 
 
 def show(W_Q, W_K, W_V, phrase, query, key, temperature):
@@ -353,7 +354,7 @@ def show(W_Q, W_K, W_V, phrase, query, key, temperature):
         else:
             grid[there] = values
         heat.update(grid)
-    i, j = words.index(query), words.index(key)
+    i, j = three.index(query), three.index(key)
     for name, heat in grids.items():
         if name in ("Q", "output"):
             heat.mark(row=i)
@@ -369,7 +370,7 @@ def show(W_Q, W_K, W_V, phrase, query, key, temperature):
     shares = ", ".join(f"{word} {share:.4f}" for word, share in shares)
     out = ", ".join(f"{x:.4f}" for x in grids["output"].values[i])
     return (
-        f"{query} asks {key}: {products} = {q @ k:.2f}. Its attention weights: {shares}; "
+        f"{query} asks {key}: {products} = **{q @ k:.2f}**. Its attention weights: {shares}; "
         f"its output [{out}]."
     )
 
@@ -382,10 +383,11 @@ Explorer(
     W_K=matrix(),
     W_V=matrix(),
     phrase=choice(["river money bank", "river bank", "money bank"]),
-    query=choice(words, "bank"),
-    key=choice(words, "river"),
+    query=choice(three, "bank"),
+    key=choice(three, "river"),
     temperature=slider(0.1, 5.0, 1.0),
     more=["query", "key", "temperature"],
+    stills=[{"phrase": "river bank"}, {"phrase": "money bank", "key": "money"}, {}],
 )
 
 # %% [markdown]
@@ -468,6 +470,39 @@ checks.attention_function(my_attention)
 A, B = torch.randn(5, 2), torch.randn(3, 2)  # two sequences of different length
 s = attention(A, B, B)
 print("weights", tuple(s.weights.shape), " output", tuple(s.output.shape))
+
+# %% [markdown] tags=["further"]
+# **Your own phrase.** Type up to eight words.
+# *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
+
+# %% Explorer: your own phrase tags=["explorer", "further"]
+picture, (left, right) = plots.panels(2, width=9.5, height=3.8)
+heat = plots.heatmap(left, "ab", "ab")
+table = plots.heatmap(right, "ab", ["1", "2"], kind="values", title="output", names=("", ""))
+
+
+def show(phrase, W_Q, W_K, W_V):
+    tokens, x = embed(phrase)  # S strings, (S, 2)
+    allowed = causal_mask(len(tokens))
+    steps = attention(x @ W_Q, x @ W_K, x @ W_V, allowed)
+    heat.relabel(tokens, tokens)
+    heat.update(steps.weights, allowed)
+    table.relabel(tokens, ["1", "2"])
+    table.update(steps.output)
+    most = steps.weights[-1].argmax()
+    return f"The last word looks most at '{tokens[most]}': **{steps.weights[-1, most]:.2f}**."
+
+
+Explorer(
+    picture,
+    show,
+    goal="Write a sentence that ends in bank, and make bank look most at a word of your choice.",
+    phrase=words("the cat took money to the bank"),
+    W_Q=matrix(),
+    W_K=matrix(),
+    W_V=matrix(),
+    more=["W_V"],
+)
 
 # %% [markdown] tags=["further"]
 # **How the weights react.** The derivative of the weights w by the scores is the matrix diag(w) − w wᵀ.

@@ -210,6 +210,7 @@ Explorer(
     seed=slider(0, 20, 0),
     sharpness=slider(1.0, 10.0, 4.0, label="scores times"),
     more=["sharpness"],
+    stills=[{"heads": 1}, {"heads": 2}, {"heads": 4, "seed": 9}],
 )
 
 # %% [markdown]
@@ -333,8 +334,8 @@ def show(query_at, key_at, shift, angle):
     plane.update(torch.stack(hands))
     scores.update([here, shifted])
     return (
-        f"Positions {query_at} and {key_at}: score {here:.3f}; "
-        f"both {shift} further: {shifted:.3f}. Distance {query_at - key_at}."
+        f"Positions {query_at} and {key_at}: score **{here:.3f}**; "
+        f"both {shift} further: **{shifted:.3f}**. Distance {query_at - key_at}."
     )
 
 
@@ -347,6 +348,7 @@ Explorer(
     key_at=slider(0, 20, 1, label="key at"),
     angle=slider(0.0, 6.2, 0.0, label="turn the key's content"),
     more=["angle"],
+    stills=[{}, {"shift": 7}, {"shift": 7, "key_at": 2}],
 )
 
 # %% [markdown]

@@ -63,7 +63,7 @@ from attnlab import (
     train,
 )
 from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
-from attnlab.explorers import Explorer, choice, slider
+from attnlab.explorers import Explorer, choice, slider, toggle
 from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
@@ -222,6 +222,12 @@ print(
     bool(band[:, -1].max() < 1e-4),
 )
 assert both == 15
+picture, axes = plots.panels(1, width=6, height=2.8)
+curve = plots.curves(axes, ["middle one"], "Loss of twenty starts", xlim=(0, 60), ylim=(0, 2.6))
+curve.level(math.log(2), "ln 2")
+curve.band(range(201), band.amin(dim=0), band.amax(dim=0))
+curve.update(**{"middle one": band.median(dim=0).values})
+picture
 
 # %% [markdown]
 # 15 look where a person would, 5 do not, and all are equally right.
@@ -266,7 +272,8 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
     money_heat.update(maps[at][1], causal_mask(2))
     shore, loan = right_answers[at]
     yield (
-        f"Step {at}: bank gives river {maps[at][0, 1, 0]:.2f} and money {maps[at][1, 1, 0]:.2f}; "
+        f"Step {at}: bank gives river **{maps[at][0, 1, 0]:.2f}** "
+        f"and money **{maps[at][1, 1, 0]:.2f}**; "
         f"p(shore) {shore:.2f}, p(loan) {loan:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
     )
 
@@ -285,6 +292,7 @@ Explorer(
     lr=choice([0.003, 0.01, 0.03, 0.1], 0.03, label="learning rate"),
     steps=slider(20, 200, 200),
     more=["W_Q", "W_K", "learns", "lr", "steps"],
+    stills=[{"at": 0}, {"at": 3}, {"at": 200}],
 )
 
 # %% [markdown]
@@ -441,18 +449,68 @@ with torch.no_grad():
     transformer(edited, cache=fresh)
 change = (fresh.keys - cache.keys).abs()  # (layers, B, H, S, d)
 stale = change.amax(dim=(1, 2, 4)) > 1e-5  # largest change of each key: (layers, S)
-picture, axes = plots.panels(1, width=7, height=2.2)
-rows, columns = ["block 1", "block 2"], decode(sentence[0], language.words).split()
-answers = {"kind": "mask", "names": ("", ""), "words": ("stale", "holds")}
-plots.heatmap(axes, rows, columns, ~stale, title="The cached keys", **answers)
 print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
 print("block 2, stale columns:", stale[1].nonzero().flatten().tolist())
-picture
 
 # %% [markdown]
 # In block 1 only the edited word's own key is wrong.
 # In block 2 that word and everything **to its right** are stale, because those words had looked at it. With the values it is the same.
 # Appending never does that; editing does.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you move.** Let the same blocks look *both* ways, as an encoder does, and append a word.
+# Which cached keys still hold?
+
+# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
+picture, (left, right) = plots.panels(2, width=9.5, ratios=(4, 1), height=2.6)
+names = decode(sentence[0], language.words).split()
+answers = {"kind": "mask", "names": ("", ""), "words": ("stale", "holds", "new")}
+grid = plots.heatmap(left, ["block 1", "block 2"], names, title="Cached keys", **answers)
+counter = plots.bars(right, ["cache", "none"], title="Scores for this word", limits=(0, 110))
+
+
+@torch.no_grad()
+def keys(ids, encoder):
+    """The keys of both blocks, (2, S, D), with or without a view of the future."""
+    allowed = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool)
+    allowed = allowed if encoder else causal_mask(ids.shape[1])
+    x, found = transformer.emb(ids), []
+    for block in transformer.blocks:
+        found.append(block.attention.w_k(block.attention_norm(x))[0])  # (S, D)
+        x = block(x, allowed)[0]
+    return torch.stack(found)
+
+
+def show(words_so_far, edit, encoder):
+    old, new = words_so_far - 1, sentence[:, :words_so_far].clone()
+    if edit:
+        new[0, 1] = language.words.index("banker")
+    cached, right_now = keys(sentence[:, :old], encoder), keys(new, encoder)
+    holds = (cached - right_now[:, :old]).abs().amax(dim=2) < 1e-5  # (blocks, old)
+    state = torch.full((2, 10), torch.nan)  # ?: not written yet
+    state[:, :old] = holds.float()
+    state[:, old] = 2
+    grid.update(state)
+    counter.update([words_so_far, words_so_far**2])
+    return (
+        f"Word {words_so_far}: **{int(holds.all(dim=0).sum())}** of {old} cached columns still hold. "
+        f"{words_so_far} scores with the cache, {words_so_far**2} without."
+    )
+
+
+Explorer(
+    picture,
+    show,
+    goal="Append words: nothing goes stale. Then edit word 2. Then look both ways, and only append.",
+    words_so_far=slider(3, 10, 5, label="words so far"),
+    edit=toggle(False, "edit word 2"),
+    encoder=toggle(False, "look both ways (encoder)"),
+    stills=[{}, {"edit": True}, {"encoder": True}],
+)
+
+# %% [markdown]
+# With both ways open, even appending spoils every column of block 2.
 #
 # ### What it saves, and what it costs
 

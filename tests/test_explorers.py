@@ -315,8 +315,44 @@ def test_without_folded_knobs_there_is_no_accordion():
 
 
 def test_an_unknown_name_to_fold_is_refused(refuses):
-    refuses(ValueError, "more names 'm' but the knobs are n, s", Seen, more=["n", "m"],
+    refuses(ValueError, "no knob is called 'm': n, s", Seen, more=["n", "m"],
             n=slider(0, 9, 1), s=toggle(True))  # fmt: skip
+
+
+def still_of(explorer):
+    return base64.b64decode(explorer._repr_mimebundle_()["image/png"])
+
+
+@pytest.mark.parametrize("generator", [False, True])
+def test_stills_show_their_settings_and_leave_the_explorer_as_it_was(generator):
+    picture, axes = plots.panels(1)
+    bars = plots.bars(axes, ["x"], limits=(0, 10))
+
+    def show(n):
+        bars.update([n])
+        return f"it is **{n}**"
+
+    def steps(n):
+        yield "starting"
+        yield show(n)
+
+    knob = slider(0, 9, 1)
+    explorer = Explorer(
+        picture, steps if generator else show, goal="Turn it.", n=knob, stills=[{"n": 3}, {"n": 9}]
+    )
+    before = shown(explorer)
+    still = Image.open(io.BytesIO(still_of(explorer)))
+    assert still.height > 2 * before.shape[0]
+    assert explorer.sentence == "it is 1" and knob.value == 1
+    assert (np.asarray(Image.open(io.BytesIO(picture.frame()))) == before).all()
+
+
+def test_what_stands_between_stars_is_large_on_the_page_and_plain_elsewhere():
+    explorer = Explorer(
+        plots.panels(1)[0], lambda n: f"it is **<{n}>** now", goal="Turn it.", n=slider(0, 9, 1)
+    )
+    assert explorer.sentence == repr(explorer) == "it is <1> now"
+    assert "font-size:1.7em" in words(explorer) and "&lt;1&gt;</b> now" in words(explorer)
 
 
 def test_a_burst_of_changes_ends_on_the_last_value():

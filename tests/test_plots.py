@@ -397,6 +397,24 @@ def test_a_curve_with_a_hole_is_drawn():
     picture.frame()
 
 
+def test_a_heat_map_takes_as_many_tokens_as_it_is_given():
+    picture, heat = one(plots.heatmap, "ab", "ab", torch.eye(2))
+    picture.frame()
+    heat.relabel("xyz", "wxyz")
+    heat.update(torch.full((3, 4), 0.5))
+    _, fresh = one(plots.heatmap, "xyz", "wxyz", torch.full((3, 4), 0.5))
+    assert picture.frame() == fresh.axes.figure.frame()
+    assert heat.text == fresh.text
+
+
+def test_frames_are_stacked_under_their_sentences():
+    picture, _ = one(plots.bars, "ab", [0.2, 0.8])
+    words = "A sentence that is much too long to stand on a single line above its picture. " * 3
+    stacked = Image.open(io.BytesIO(base64.b64decode(plots.stack([(picture.frame(), words)] * 2))))
+    frame = Image.open(io.BytesIO(picture.frame()))
+    assert stacked.width == frame.width and stacked.height > 2 * frame.height + 2 * 40
+
+
 def drawn(draw, *arguments, **options):
     return one(draw, *arguments, **options)[1]
 
@@ -406,8 +424,6 @@ def drawn(draw, *arguments, **options):
      "values have shape (3, 2) but the heat map is (2, 3)"),
     (drawn(plots.heatmap, "ab", "cde"), lambda d: d.update(torch.zeros(1, 2, 3)),
      "values have shape (1, 2, 3) but the heat map is (2, 3)"),
-    (drawn(plots.heatmap, "ab", "cde"), lambda d: d.relabel("ab", "cd"),
-     "there are 2 rows and 2 columns of tokens but the heat map is (2, 3)"),
     (drawn(plots.vectors, "ab"), lambda d: d.update(torch.zeros(2, 3)),
      "vectors have shape (2, 3), not (2, 2)"),
     (drawn(plots.bars, "ab"), lambda d: d.update([1, 2, 3]), "values have shape (3,), not (2,)"),

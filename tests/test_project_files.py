@@ -77,16 +77,19 @@ def test_what_lives_inside_another_package_has_an_upper_bound():
 # --- make: when .venv is made anew --------------------------------------------------------------
 
 # Stands for Python: writes down what it is asked, makes a .venv that holds itself, and tells the
-# version that a file says. Where a file named "fail" exists, installing fails half-way.
+# version that a file says. A file named fail_install or fail_venv makes that fail half-way.
 STAND_IN = """\
 #!/bin/sh
 case "$*" in
 -VV) cat version; exit;;
 -c*) exit "$(cat too_old 2>/dev/null || echo 0)";;
-"-m venv"*) rm -rf .venv; mkdir -p .venv/bin; cp "$0" .venv/bin/python;;
+"-m venv --clear"*) rm -rf .venv;;
 esac
 echo "$*" >> asked
-case "$*" in *"pip install"*) test ! -e fail;; esac
+case "$*" in
+"-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python; test ! -e fail_venv;;
+*"pip install"*) test ! -e fail_install;;
+esac
 """
 
 
@@ -163,8 +166,10 @@ def test_a_moved_folder_gets_a_new_venv(folder, tmp_path):
 
 
 def test_another_python_gets_a_new_venv(folder):
+    (folder.path / ".venv/lib").mkdir()
     (folder.path / "version").write_text("Python 3.13.0\n")
     assert folder.make() == ["venv", "install"]
+    assert not (folder.path / ".venv/lib").exists(), "packages of the old one would stay"
 
 
 def test_a_python_that_is_gone_gets_a_new_venv(folder):
@@ -174,10 +179,18 @@ def test_a_python_that_is_gone_gets_a_new_venv(folder):
 
 def test_an_interrupted_install_is_taken_up_again(folder):
     (folder.path / "pyproject.toml").write_text("# another\n")
-    (folder.path / "fail").touch()
+    (folder.path / "fail_install").touch()
     assert folder.make(ok=False) == ["install"]
-    (folder.path / "fail").unlink()
+    (folder.path / "fail_install").unlink()
     assert folder.make() == ["install"]
+
+
+def test_a_half_made_venv_is_made_again(folder):
+    (folder.path / "version").write_text("Python 3.13.0\n")
+    (folder.path / "fail_venv").touch()
+    assert folder.make(ok=False) == ["venv"]
+    (folder.path / "fail_venv").unlink()
+    assert folder.make() == ["venv", "install"]
 
 
 def test_an_old_python_is_refused_in_one_sentence(folder):

@@ -54,6 +54,32 @@ def encode(text: str, words: tuple[str, ...] = WORDS) -> Tensor:
     return torch.tensor([words.index(token) for token in tokens])
 
 
+def embed(text: str) -> tuple[list[str], Tensor]:
+    """Any short phrase as tokens, at most 8 of them, and their embeddings ``(S, 2)``.
+
+    A word of the worked example has its own row. Any other word gets a made-up one, the same
+    every time: two numbers from -2 to 2 that depend on its letters only (a checksum).
+
+    Raises:
+        ValueError: if the phrase is empty or has more than 8 words.
+
+    >>> embed("river cat")[1]
+    tensor([[ 2.0000,  0.0000],
+            [ 1.7000, -0.9000]])
+    """
+    tokens = text.split()
+    if not 1 <= len(tokens) <= 8:
+        raise ValueError(f"text has {len(tokens)} words, but 1 to 8 are needed.")
+    rows = []
+    for token in tokens:
+        if token in WORDS:
+            rows.append(embedding_table()[WORDS.index(token)])
+        else:
+            first, second = hashlib.sha256(token.encode()).digest()[:2]
+            rows.append(torch.tensor([first % 41 / 10 - 2, second % 41 / 10 - 2]))
+    return tokens, torch.stack(rows)
+
+
 def decode(ids: Tensor, words: tuple[str, ...] = WORDS) -> str:
     """The phrase that ids ``(S,)`` stand for; undoes `encode`."""
     return " ".join(words[i] for i in ids.tolist())

@@ -7,6 +7,7 @@ pyplot, no ``Output`` widget, no thread: nothing flickers, piles up or leaks.
 import asyncio
 import inspect
 import math
+import re
 import types
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -18,13 +19,14 @@ import ipywidgets as widgets
 import torch
 import traitlets
 
-from attnlab.plots import Picture
+from attnlab.plots import Picture, stack
 
 Cells = tuple[tuple[float, ...], ...]
 
 # A dark theme changes the page around a widget, so a box that sets one colour sets both.
 _SENTENCE = "font-size:1.05em; line-height:1.4; padding:.4em .7em; border-radius:4px;"
 _CALM = _SENTENCE + "color:#1a1a1a; background:#eaf3fa;"
+_LARGE = re.compile(r"\*\*(.+?)\*\*")
 _ALARM = _SENTENCE + "color:#5c1a00; background:#fdeee6;"
 
 
@@ -34,12 +36,14 @@ class Explorer(widgets.VBox):
     Args:
         picture: made by ``plots.panels``; what ``show`` updates.
         show: called with the value of every knob by name (a matrix as a float tensor). It
-            updates the drawings and returns one sentence. If it is a generator, each sentence
-            it yields is a frame: long work runs in slices on the kernel's event loop and is
-            dropped as soon as a knob moves or Stop is pressed. Names of the notebook keep the
-            value they have now: later cells may use them for something else.
+            updates the drawings and returns one sentence, in which ``**0.67**`` is shown large. If
+            it is a generator, each sentence it yields is a frame: long work runs in slices on the
+            kernel's event loop and is dropped as soon as a knob moves or Stop is pressed. Names of
+            the notebook keep the value they have now: later cells may use them anew.
         goal: what to try to reach, in one sentence.
         more: names of the knobs that wait folded.
+        stills: settings, such as ``[{"seed": 1}, {"seed": 2}]``, that make the point on their own:
+            a place without a kernel shows them one below the other, each with its sentence.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, or any widget with a ``value``.
 
     Attributes:
@@ -54,11 +58,13 @@ class Explorer(widgets.VBox):
         *,
         goal: str,
         more: Sequence[str] = (),
+        stills: Sequence[dict[str, Any]] = (),
         **knobs: widgets.Widget,
     ):
-        unknown = [name for name in more if name not in knobs]
+        unknown = [name for name in [*more, *(n for s in stills for n in s)] if name not in knobs]
         if unknown:
-            raise ValueError(f"more names {unknown[0]!r} but the knobs are {', '.join(knobs)}")
+            raise ValueError(f"no knob is called {unknown[0]!r}: {', '.join(knobs)}")
+        self.stills = stills
         self.picture, self.goal, self.knobs = picture, goal, knobs
         self.sentence, self.error = "", ""
         self._show, self._task = _as_now(show), None
@@ -141,8 +147,9 @@ class Explorer(widgets.VBox):
             raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
         if frame:
             self._image.value = self.picture.frame()
-            self._words.value = f'<div role="status" style="{_CALM}">{escape(sentence)}</div>'
-        self.sentence, self.error = sentence, ""
+            large = _LARGE.sub(r'<b style="font-size:1.7em">\1</b>', escape(sentence))
+            self._words.value = f'<div role="status" style="{_CALM}">{large}</div>'
+        self.sentence, self.error = _LARGE.sub(r"\1", sentence), ""
 
     def _fail(self, problem: Exception) -> None:
         self._stop.disabled = True
@@ -157,11 +164,25 @@ class Explorer(widgets.VBox):
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         # A front end without the kernel shows the picture and the sentence instead.
-        return {
-            **super()._repr_mimebundle_(**options),
-            "text/plain": self.sentence,
-            "image/png": self.picture.still(),
-        }
+        words = {"text/plain": self.sentence, "image/png": self._still()}
+        return {**super()._repr_mimebundle_(**options), **words}
+
+    def _still(self) -> str:
+        """What it shows now; or ``stills``, after which it shows again what it showed."""
+        if not self.stills:
+            return self.picture.still()
+        frames = [self._at(setting) for setting in self.stills]
+        self._at({})
+        return stack(frames)
+
+    def _at(self, setting: dict[str, Any]) -> tuple[bytes, str]:
+        values = self.values()
+        for name, value in setting.items():
+            is_matrix = isinstance(self.knobs[name], Matrix)
+            values[name] = torch.as_tensor(value).float() if is_matrix else value
+        result = self._show(**values)
+        sentence = list(result)[-1] if inspect.isgenerator(result) else result
+        return self.picture.frame(), _LARGE.sub(r"\1", sentence)
 
 
 def _as_now(show: Callable) -> Callable:
@@ -211,6 +232,14 @@ def toggle(value: bool, label: str = "") -> widgets.Widget:
     return widgets.Checkbox(
         value=value, description=label, indent=False, layout=widgets.Layout(width="auto")
     )
+
+
+def words(value: str, label: str = "") -> widgets.Widget:
+    """A phrase to type; it counts when Enter is pressed or the field is left."""
+    return widgets.Text(
+        value=value, description=label, style=_WIDE, continuous_update=False,
+        layout=widgets.Layout(width="340px"),
+    )  # fmt: skip
 
 
 class Matrix(anywidget.AnyWidget):

@@ -8,6 +8,7 @@ There is no pyplot here: no global state, no open figures.
 import base64
 import functools
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.text import Text
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -95,13 +96,35 @@ class Picture(Figure):
 
     def still(self) -> str:
         """The picture as base64 PNG, small enough to be stored in a notebook."""
-        png = io.BytesIO()
-        image = Image.open(io.BytesIO(self.frame()))
-        image.quantize(128, dither=Image.Dither.NONE).save(png, "PNG", optimize=True)
-        return base64.b64encode(png.getvalue()).decode()
+        return _small(Image.open(io.BytesIO(self.frame())))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"image/png": self.still(), "text/plain": self.text}
+
+
+def _small(image: Image.Image) -> str:
+    png = io.BytesIO()
+    image.quantize(128, dither=Image.Dither.NONE).save(png, "PNG", compress_level=9)
+    return base64.b64encode(png.getvalue()).decode()
+
+
+def stack(frames: Sequence[tuple[bytes, str]]) -> str:
+    """Several frames one below the other, each under its sentence, as base64 PNG."""
+    pictures = [Image.open(io.BytesIO(png)) for png, _ in frames]
+    font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 14)
+    width = max(picture.width for picture in pictures)
+    letters = int(width / font.getlength("n"))  # that fit on a line
+    words = [textwrap.wrap(sentence, letters) for _, sentence in frames]
+    heights = [20 * len(lines) + 12 for lines in words]
+    paper = Image.new("RGB", (width, sum(heights) + sum(p.height for p in pictures)), "white")
+    pen, top = ImageDraw.Draw(paper), 0
+    for picture, lines, height in zip(pictures, words, heights, strict=True):
+        pen.rectangle((0, top, width, top + height - 6), fill="#eaf3fa")
+        for i, line in enumerate(lines):
+            pen.text((8, top + 4 + 20 * i), line, fill="black", font=font)
+        paper.paste(picture, (0, top + height))
+        top += height + picture.height
+    return _small(paper)
 
 
 def panels(
@@ -182,7 +205,7 @@ class Heatmap(Drawing):
         names: tuple[str, str],
         numbers: bool,
         limit: float | None,
-        words: tuple[str, str],
+        words: tuple[str, ...],
     ):
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)} but is {kind!r}")
@@ -191,45 +214,30 @@ class Heatmap(Drawing):
         if limit is not None:
             low, high = -limit if low < 0 else low, limit
         self.kind, self.names, self.words = kind, names, words
-        self.shape = (len(rows), len(columns))
-        blank = np.zeros(self.shape)
+        self.numbers, self.shape = numbers, (0, 0)
+        self.cells: list[list[Text]] = []
         # Hatched grey lies below; a masked cell is a hole in the image above it.
         axes.set_facecolor("#dddddd")
         axes.patch.set_hatch("////")
         axes.patch.set_edgecolor("#aaaaaa")
         self.image = axes.imshow(
-            blank, cmap=colormaps[colours], vmin=low, vmax=high, aspect="auto", animated=True
+            [[0.0]], cmap=colormaps[colours], vmin=low, vmax=high, aspect="auto", animated=True
         )
-        axes.set_xticks(range(len(columns)))
-        axes.set_yticks(range(len(rows)))
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         axes.set_ylabel(names[0], color=GREY)
         axes.set_xlabel(names[1], color=GREY)
-        size = 10 if len(columns) <= 6 else 8
-        self.cells = [
-            [
-                axes.add_artist(
-                    _Number(j, i, ha="center", va="center", fontsize=size, animated=True)
-                )
-                for j in range(len(columns))
-            ]
-            for i in range(len(rows) if numbers else 0)
-        ]
         self.outline = axes.add_patch(
             Rectangle((0, 0), 1, 1, fill=False, ec=GREEN, lw=3, zorder=5, clip_on=False)
         )
         self.outline.set(animated=True, visible=False)
         self.relabel(rows, columns)
-        self.update(blank)
+        self.update(np.zeros(self.shape))
 
     def relabel(self, rows: Sequence[str], columns: Sequence[str]) -> None:
-        """Other tokens along the axes; as many as before."""
+        """Other tokens along the axes, and as many cells as they ask for."""
         if (len(rows), len(columns)) != self.shape:
-            raise ValueError(
-                f"there are {len(rows)} rows and {len(columns)} columns of tokens but the heat map "
-                f"is {self.shape}"
-            )
+            self._divide(len(rows), len(columns))
         self.rows, self.columns = [label(t) for t in rows], [label(t) for t in columns]
         many = sum(map(len, self.columns)) > 40
         self.axes.set_xticklabels(
@@ -237,6 +245,22 @@ class Heatmap(Drawing):
             "center", rotation_mode="anchor" if many else None,
         )  # fmt: skip
         self.axes.set_yticklabels(self.rows, parse_math=False)
+
+    def _divide(self, n_rows: int, n_columns: int) -> None:
+        """Cut the axes into so many cells."""
+        self.shape = (n_rows, n_columns)
+        for number in (number for row in self.cells for number in row):
+            number.remove()
+        options = {"ha": "center", "va": "center", "animated": True}
+        options["fontsize"] = 10 if n_columns <= 6 else 8
+        self.cells = [
+            [self.axes.add_artist(_Number(j, i, **options)) for j in range(n_columns)]
+            for i in range(n_rows if self.numbers else 0)
+        ]
+        edges = (-0.5, n_columns - 0.5, n_rows - 0.5, -0.5)  # left, right, bottom, top
+        self.image.set(data=np.zeros(self.shape), extent=edges)
+        self.axes.set(xlim=edges[:2], ylim=edges[2:])
+        self.axes.set(xticks=range(n_columns), yticks=range(n_rows))
 
     def update(self, values: Any, mask: Any = None) -> None:
         """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` one not known.
@@ -273,7 +297,7 @@ class Heatmap(Drawing):
         if np.isnan(value):
             return "?"
         if self.kind == "mask":
-            return self.words[int(value > 0)]
+            return self.words[int(value)]
         return f"{value:z.2f}" if abs(value) < 1e5 else f"{value:.0e}"
 
     def _words(self) -> str:
@@ -303,7 +327,7 @@ def heatmap(
     names: tuple[str, str] = ("query", "key"),
     numbers: bool = True,
     limit: float | None = None,
-    words: tuple[str, str] = ("no", "may"),
+    words: tuple[str, ...] = ("no", "may"),
 ) -> Heatmap:
     """Draw a matrix as coloured cells with their numbers.
 
@@ -316,7 +340,7 @@ def heatmap(
         names: what runs down and across.
         numbers: write the value into each cell.
         limit: end of the colour scale, where the kind's own does not suit.
-        words: for ``False`` and ``True`` in a "mask".
+        words: for ``False`` and ``True``, or 0, 1 and 2, in a "mask".
     """
     drawing = Heatmap(axes, rows, columns, kind, title, names, numbers, limit, words)
     if values is not None:
