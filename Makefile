@@ -10,11 +10,11 @@ PY = .venv/bin/python
 NB = course/0
 
 # Jupyter and IPython read and write their files in this repository, so that the course looks the same for everyone
-# and nobody's own settings are read or changed; and a kernel named python3 is this environment's.
+# and nobody's own settings and kernels are read or changed.
 export JUPYTER_CONFIG_DIR := $(CURDIR)/.jupyter
 export JUPYTER_DATA_DIR := $(CURDIR)/.jupyter/data
 export IPYTHONDIR := $(CURDIR)/.jupyter/ipython
-export JUPYTER_PREFER_ENV_PATH := 1
+unexport JUPYTER_CONFIG_PATH JUPYTER_PATH
 
 # .venv is up to date when it holds a file named after the checksum of all it depends on: its place, its Python and
 # pyproject.toml. So a moved folder, an upgraded Python and an interrupted install are noticed, and clocks don't matter.

@@ -60,7 +60,13 @@ def running_lab(folder, home, *more):
     arguments = " ".join(["--no-browser", "--expose-app-in-browser", *more])
     command = ["make", "lab", "SETUP=", f"PY={python}", f"ARGS={arguments}"]
     # Not our own environment: when these tests run under make, its variables are in there.
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "HOME": str(home),
+        "JUPYTER_PATH": str(home / ".local/share/jupyter"),
+        "JUPYTER_CONFIG_PATH": str(home / ".jupyter"),
+    }
     log = home / "lab.log"
     with log.open("w") as output:
         lab = subprocess.Popen(
