@@ -48,9 +48,9 @@ except ModuleNotFoundError:
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.testing import assert_close
 
 from attnlab import checks, plots
+from attnlab.checks import assert_close
 from attnlab.data import corpus, embedding_table, encode, glove
 from attnlab.explorers import Explorer, choice, matrix
 
@@ -249,13 +249,13 @@ first, second = torch.combinations(torch.arange(sentences.shape[1])).T  # every 
 pairs = sentences[:, first].flatten() * V + sentences[:, second].flatten()
 counts = torch.bincount(pairs, minlength=V * V).reshape(V, V).float()
 counts = counts + counts.T  # how often two words shared a sentence
-optimizer = torch.optim.Adam([embedding, context], lr=0.05)
+speed = {embedding: 0.0, context: 0.0}
 for _ in range(300):
     log_p = F.log_softmax(embedding @ context.T, dim=1)  # (V, V)
     loss = -(counts * log_p).sum() / counts.sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+    for p, slope in zip(speed, torch.autograd.grad(loss, list(speed))):
+        speed[p] = 0.9 * speed[p] - 10 * slope  # downhill, with momentum
+        p.data += speed[p]
 
 chosen = "shore flood crumble bank loan fail lend".split()
 rows = embedding.detach()[encode(" ".join(chosen), language.words)]  # (7, 8)

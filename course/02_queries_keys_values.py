@@ -45,9 +45,9 @@ except ModuleNotFoundError:
 
 import torch
 from torch import nn
-from torch.testing import assert_close
 
 from attnlab import attention, checks, plots
+from attnlab.checks import assert_close
 from attnlab.data import embedding_table, encode
 from attnlab.explorers import Explorer, matrix
 

@@ -45,9 +45,9 @@ except ModuleNotFoundError:
 
 import torch
 import torch.nn.functional as F
-from torch.testing import assert_close
 
 from attnlab import attention, causal_mask, checks, padding_mask, plots
+from attnlab.checks import assert_close
 from attnlab.data import embedding_table, encode
 from attnlab.explorers import Explorer, choice, toggle
 
@@ -183,13 +183,13 @@ spread = plots.curves(
     left, ["share of the scores"], "Scores", x="score", y="share", xlim=(-50, 50), ylim=(0, 1)
 )
 weights = plots.bars(middle, range(1, 9), title="Attention weights of one query")
-numbers = plots.bars(right, ["largest", "sensitivity"], title="2,000 queries", limits=(0, 1.2))
+numbers = plots.bars(right, ["largest", "sensitivity"], title="500 queries", limits=(0, 1.2))
 edges = torch.arange(-51.0, 52.0, 2.0)
 
 
 def show(d_k, scale):
     factor = {"1": 1.0, "1/√d_k": d_k**-0.5, "1/d_k": 1 / d_k}[scale]
-    largest, sensitivity, steps = measure(d_k, factor)
+    largest, sensitivity, steps = measure(d_k, factor, draws=500)
     shares = (
         torch.histogram(steps.scaled.flatten().clamp(-50, 50), edges).hist / steps.scaled.numel()
     )

@@ -51,9 +51,9 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch.testing import assert_close
 
 from attnlab import attention, causal_mask, checks, plots
+from attnlab.checks import assert_close
 from attnlab.data import embed, embedding_table, encode
 from attnlab.explorers import Explorer, choice, matrix, slider, words
 

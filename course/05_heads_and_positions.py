@@ -48,7 +48,6 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.testing import assert_close
 
 from attnlab import (
     MultiHeadAttention,
@@ -61,6 +60,7 @@ from attnlab import (
     sinusoidal_positions,
     split_heads,
 )
+from attnlab.checks import assert_close
 from attnlab.data import read_sentence, recorded_attention, recorded_mole
 from attnlab.explorers import Explorer, choice, slider
 from attnlab.training import seeded

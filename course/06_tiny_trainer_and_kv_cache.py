@@ -48,7 +48,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch.testing import assert_close
 
 from attnlab import (
     KVCache,
@@ -62,6 +61,7 @@ from attnlab import (
     plots,
     train,
 )
+from attnlab.checks import assert_close
 from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
 from attnlab.explorers import Explorer, choice, slider, toggle
 from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
@@ -320,7 +320,7 @@ transformer = seeded(make, 0)
 
 
 def batches(step, generator):
-    sentences = language.sample(64, generator)  # (B, 10)
+    sentences = language.sample(48, generator)  # (B, 10)
     return sentences[:, :-1], sentences[:, 1:]  # each position predicts the next word
 
 

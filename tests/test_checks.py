@@ -899,9 +899,17 @@ def test_every_check_is_tested_here():
         name
         for name, check in inspect.getmembers(checks, inspect.isfunction)
         if check.__module__ == checks.__name__ and not name.startswith("_")
-    }
+    } - {"assert_close"}  # checks the course, not an exercise
     assert (
         found
         == {*RIGHT, "head_scale", "bank_asks_for_money"}
         == {*WRONG, "head_scale", "bank_asks_for_money"}
     )
+
+
+def test_assert_close_wants_one_shape_and_equal_numbers():
+    checks.assert_close(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1e-6]))
+    with pytest.raises(AssertionError, match=r"shapes \(2,\) and \(1, 2\) differ"):
+        checks.assert_close(torch.ones(2), torch.ones(1, 2))
+    with pytest.raises(AssertionError, match="they differ by up to 0.001"):
+        checks.assert_close(torch.ones(2), torch.ones(2) + torch.tensor([0.0, 1e-3]))

@@ -26,6 +26,20 @@ from attnlab.core import attention, causal_mask, split_heads
 UNDONE = "Not done yet: "
 
 
+def assert_close(
+    actual: Tensor, expected: Tensor, atol: float = 1e-5, rtol: float = 1.3e-6
+) -> None:
+    """Raise ``AssertionError`` unless two tensors of one shape agree to rounding.
+
+    As ``torch.testing.assert_close``, which at its first call imports distributed tensors: most of
+    a second in each notebook.
+    """
+    if actual.shape != expected.shape:
+        raise AssertionError(f"shapes {tuple(actual.shape)} and {tuple(expected.shape)} differ")
+    if not torch.allclose(actual, expected, atol=atol, rtol=rtol):
+        raise AssertionError(f"they differ by up to {(actual - expected).abs().max().item():.2g}")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a check found. True when the attempt passed; displays as its message."""

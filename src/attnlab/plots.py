@@ -104,7 +104,7 @@ class Picture(Figure):
 
 def _small(image: Image.Image) -> str:
     png = io.BytesIO()
-    image.quantize(128, dither=Image.Dither.NONE).save(png, "PNG", compress_level=9)
+    image.quantize(128, dither=Image.Dither.NONE).save(png, "PNG", compress_level=6)
     return base64.b64encode(png.getvalue()).decode()
 
 
@@ -216,6 +216,8 @@ class Heatmap(Drawing):
         self.kind, self.names, self.words = kind, names, words
         self.numbers, self.shape = numbers, (0, 0)
         self.cells: list[list[Text]] = []
+        self.rows: list[str] = []
+        self.columns: list[str] = []
         # Hatched grey lies below; a masked cell is a hole in the image above it.
         axes.set_facecolor("#dddddd")
         axes.patch.set_hatch("////")
@@ -238,7 +240,10 @@ class Heatmap(Drawing):
         """Other tokens along the axes, and as many cells as they ask for."""
         if (len(rows), len(columns)) != self.shape:
             self._divide(len(rows), len(columns))
-        self.rows, self.columns = [label(t) for t in rows], [label(t) for t in columns]
+        named = [label(t) for t in rows], [label(t) for t in columns]
+        if named == (self.rows, self.columns):
+            return  # other ones make everything be drawn again
+        self.rows, self.columns = named
         many = sum(map(len, self.columns)) > 40
         self.axes.set_xticklabels(
             self.columns, parse_math=False, rotation=60 if many else 0, ha="right" if many else

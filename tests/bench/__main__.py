@@ -1,17 +1,26 @@
 """How fast is the course? Ratios measured in one run, so that they mean the same on any machine.
 
-python tests/bench                      everything (some minutes)
+python tests/bench                      everything but the soak (some minutes)
 python tests/bench redraw import        only these
+python tests/bench soak                 10,000 moves, and what is left of them (some minutes more)
 python tests/bench --repeats 5          fewer or more rounds than each part's own
 """
 
 import argparse
 
+import browser
 import imports
 import notebooks
 import redraw
+import soak
 
-PARTS = {"redraw": redraw.run, "import": imports.run, "notebooks": notebooks.run}
+PARTS = {
+    "redraw": redraw.run,
+    "import": imports.run,
+    "browser": browser.run,
+    "notebooks": notebooks.run,
+    "soak": soak.run,
+}
 
 parser = argparse.ArgumentParser(prog="python tests/bench", description=__doc__.split("\n")[0])
 parser.add_argument("parts", nargs="*", metavar="part", help=f"some of: {', '.join(PARTS)}")
@@ -20,6 +29,6 @@ chosen = parser.parse_args()
 for part in chosen.parts:
     if part not in PARTS:
         parser.error(f"there is no part called {part!r}: {', '.join(PARTS)}")
-for part in chosen.parts or PARTS:
+for part in chosen.parts or [part for part in PARTS if part != "soak"]:
     print(f"\n{part}")
     PARTS[part](**{"repeats": chosen.repeats} if chosen.repeats else {})

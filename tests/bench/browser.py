@@ -159,9 +159,11 @@ WATCH = """
     });
 }
 """
+# All that was sent has been answered, and Lab has tidied up after it: a key pressed at once waits
+# up to 30 ms for that, even where it only moves a label.
 SETTLE = """
 await panel.sessionContext.session.kernel.requestExecute({code: ""}).done;
-for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
+await new Promise(resolve => setTimeout(resolve, 300));
 """
 
 
@@ -175,7 +177,10 @@ def notebook(subjects: list[str]) -> tuple[nbformat.NotebookNode, dict[str, int]
         cell for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
         if cell["cell_type"] == "code"
     ]  # fmt: skip
-    last = max(n for n, cell in enumerate(lesson) if "explorer" in cell["metadata"].get("tags", []))
+    [last] = [
+        n for n, cell in enumerate(lesson)
+        if "explorer" in cell["metadata"].get("tags", []) and "linked" in cell["metadata"]["title"]
+    ]  # fmt: skip
     cells += ["".join(cell["source"]) for cell in lesson[: last + 1]]
     where["linked"] = len(cells) - 1
     code = [nbformat.v4.new_code_cell(dedented(cell)) for cell in cells]
@@ -206,7 +211,8 @@ class Subject:
         self.knob.focus()
         inside = "box => watch.at(box, box.querySelector('div.widget-label'))"
         self.box.evaluate(inside if self.name == "label" else "box => watch.at(box)")
-        self.press()  # what a first time costs more is not counted
+        for _ in range(2):  # what the first times cost more is not counted
+            self.press()
 
     def press(self) -> tuple[float, float]:
         """Seconds from key press to new pixels, and their bytes."""
@@ -214,10 +220,7 @@ class Subject:
         self.page.evaluate("watch.clear()")
         self.presses += 1
         self.page.keyboard.press("ArrowRight" if self.presses % 2 else "ArrowLeft")
-        try:
-            milliseconds, size = self.page.evaluate("watch.first()")
-        except Exception:
-            print(self.name, self.presses, self.page.evaluate("[watch.keys, document.activeElement.outerHTML]"), self.box.evaluate("e => e.outerHTML")[:3000]);self.page.screenshot(path="/tmp/w/ex/x.png"); raise
+        milliseconds, size = self.page.evaluate("watch.first()")
         return milliseconds / 1000, size
 
     def burst(self) -> int:
@@ -230,7 +233,7 @@ class Subject:
         for n in range(KEYS):
             time.sleep(max(0, started + n / RATE - time.perf_counter()))
             self.page.keyboard.press("ArrowRight")
-        lab_server.ask(self.page, SETTLE * 2)
+        lab_server.ask(self.page, SETTLE)
         return self.page.evaluate("watch.frames.length")
 
 
@@ -286,7 +289,6 @@ def run(repeats: int = 40) -> None:
         browser.close()
 
     for name, all_seconds in seconds.items():
-        print([round(s*1000) for s in all_seconds])
         low, middle, high = (show(s) for s in statistics.quantiles(all_seconds, n=4))
         size = f"{statistics.median(sizes[name]):,.0f} bytes a frame, " if sizes[name][0] else ""
         print(

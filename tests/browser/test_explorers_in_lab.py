@@ -405,7 +405,7 @@ def test_at_200_percent_nothing_of_a_matrix_is_cut_off(teach):
             cut = box.evaluate(
                 """box => {
                     const room = box.closest(".jp-OutputArea-output").getBoundingClientRect();
-                    const nodes = [...box.querySelectorAll(".attnlab-matrix :is(*), [role=status]")];
+                    const nodes = [...box.querySelectorAll(".attnlab-matrix *, [role=status]")];
                     return nodes.filter(node => node.checkVisibility()).filter(node => {
                         const place = node.getBoundingClientRect();
                         return place.left < room.left || place.right > room.right + 1
@@ -528,7 +528,7 @@ def test_after_a_reload_there_is_the_still_picture_and_the_kernel_takes_up(teach
         LESSON,
     )
     assert page.evaluate("panel.sessionContext.session.kernel.id") == kernel
-    assert len(cells) == 2
+    assert len(cells) >= 2
     for index in cells:
         page.evaluate("index => { panel.content.scrollToItem(index); }", index)
         page.wait_for_function(
