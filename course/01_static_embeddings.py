@@ -250,11 +250,11 @@ pairs = sentences[:, first].flatten() * V + sentences[:, second].flatten()
 counts = torch.bincount(pairs, minlength=V * V).reshape(V, V).float()
 counts = counts + counts.T  # how often two words shared a sentence
 speed = {embedding: 0.0, context: 0.0}
-for _ in range(300):
+for _ in range(400):
     log_p = F.log_softmax(embedding @ context.T, dim=1)  # (V, V)
     loss = -(counts * log_p).sum() / counts.sum()
     for p, slope in zip(speed, torch.autograd.grad(loss, list(speed))):
-        speed[p] = 0.9 * speed[p] - 10 * slope  # downhill, with momentum
+        speed[p] = 0.9 * speed[p] - 4 * slope  # downhill, with momentum
         p.data += speed[p]
 
 chosen = "shore flood crumble bank loan fail lend".split()
