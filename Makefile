@@ -49,8 +49,8 @@ format: $(SETUP) ## put the code in the one format, and mend what ruff can
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
-clean: ## remove .venv and everything else that git ignores
-	git clean -fdX
+clean: ## remove .venv and the tools' caches
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build src/*.egg-info
 
 .venv/ready-%:
 	@test -e ".venv/made-$$($(PLACE))" \

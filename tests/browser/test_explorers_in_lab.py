@@ -19,7 +19,7 @@ NOTEBOOKS = sorted(ROOT.glob("course/0*.ipynb"))
 LESSON, TRAINER = "course/04_softmax_and_values.ipynb", "course/06_tiny_trainer_and_kv_cache.ipynb"
 HOME = [[1.0, 0.0], [0.0, 1.0]]
 
-# Two explorers: one whose show may fail, and one that works without end. Each calls its bars "bars".
+# One explorer whose show may fail and one that works without end; each calls its bars "bars".
 OWN = """
 from attnlab import plots
 from attnlab.explorers import Explorer, slider, toggle
