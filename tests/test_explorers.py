@@ -301,17 +301,25 @@ drawing, word = plots.vectors(axes, ["v"], [[1, 1]]), None
     assert (shown(explorer) != before).any()
 
 
-def test_knobs_that_wait_folded_are_in_the_accordion_and_nowhere_else():
-    seen = Seen(w=matrix(2, 2), n=slider(0, 9, 1), more=["w"])
-    accordion = find(seen.explorer, widgets.Accordion)
-    assert accordion.selected_index is None and accordion.get_title(0) == "More knobs"
-    assert seen.explorer.knobs["w"] in walk(accordion)
-    assert sum(w is seen.explorer.knobs["w"] for w in walk(seen.explorer)) == 1
-    assert seen.explorer.knobs["n"] not in walk(accordion)
+def box_of(knob, explorer):
+    return next(w for w in walk(explorer) if knob in getattr(w, "children", ()))
 
 
-def test_without_folded_knobs_there_is_no_accordion():
-    assert not any(isinstance(w, widgets.Accordion) for w in walk(Seen(n=slider(0, 1, 0)).explorer))
+def test_knobs_that_wait_are_folded_until_asked_for():
+    explorer = Seen(w=matrix(2, 2), n=slider(0, 9, 1), more=["w"]).explorer
+    folded = box_of(explorer.knobs["w"], explorer)
+    button = find(explorer, widgets.ToggleButton)
+    assert button.description == "More knobs" and folded.layout.display == "none"
+    assert box_of(explorer.knobs["n"], explorer).layout.display == "flex"
+    button.value = True
+    assert folded.layout.display == "flex"
+    button.value = False
+    assert folded.layout.display == "none"
+
+
+def test_without_folded_knobs_there_is_nothing_to_unfold():
+    explorer = Seen(n=slider(0, 1, 0)).explorer
+    assert not any(isinstance(w, widgets.ToggleButton) for w in walk(explorer))
 
 
 def test_an_unknown_name_to_fold_is_refused(refuses):

@@ -86,11 +86,17 @@ class Explorer(widgets.VBox):
             first.append(self._stop)
         rows = [widgets.HTML(f"<b>Try:</b> {escape(goal)}"), _row(first), self._image, self._words]
         if more:
-            folded = widgets.Accordion(
-                children=[_row([knobs[name] for name in more])], selected_index=None
+            # Not an Accordion: its title cannot be reached by keyboard.
+            folded = _row([knobs[name] for name in more])
+            folded.layout.display = "none"
+            unfold = widgets.ToggleButton(value=False, description="More knobs", icon="sliders")
+            unfold.observe(
+                lambda change: setattr(
+                    folded.layout, "display", "flex" if change["new"] else "none"
+                ),
+                names="value",
             )
-            folded.set_title(0, "More knobs")
-            rows.insert(2, folded)
+            rows[2:2] = [unfold, folded]
         # The first picture is drawn at once and in full, so that what a notebook stores is the
         # end of the run and the author sees an error as an error.
         self._draw(self._show(**self.values()), wait=True)

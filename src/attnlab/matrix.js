@@ -40,6 +40,7 @@ function render({ model, el }) {
         next[i][j] = Math.min(Math.max(entry, range.min), range.max);
         set(next);
         if (done) settle(next);
+        if (done) show(); // what was typed may have been out of range
       };
       slider.addEventListener("input", () => change(slider, false));
       slider.addEventListener("change", () => change(slider, true));

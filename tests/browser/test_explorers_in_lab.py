@@ -200,7 +200,6 @@ def test_a_typed_entry(teach, twin):
     teach.shows(sentence, png)
 
 
-@pytest.mark.xfail(reason="matrix.js shows the value again only if the kernel says it is another")
 def test_what_an_entry_shows_is_what_is_used(teach, twin):
     teach.entry("W_Q", 0, 1).click()
     for typed in ("9", "99"):  # both are out of range
@@ -316,7 +315,6 @@ def test_tab_alone_reaches_every_control(teach):
         assert len(wanted) >= 10  # each entry twice, Preset, Reset
 
 
-@pytest.mark.xfail(reason="the title of ipywidgets' Accordion cannot have the focus")
 def test_tab_and_enter_unfold_more_knobs(teach):
     folded = teach.entry("W_K", 0, 0)
     playwright.expect(folded).to_be_hidden()
