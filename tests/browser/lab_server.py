@@ -87,7 +87,11 @@ def running_lab(folder, home, *more):
         yield address[0]
     finally:
         os.killpg(lab.pid, signal.SIGTERM)  # make, its shell and the server, which ends its kernels
-        lab.wait(timeout=60)
+        try:
+            lab.wait(timeout=30)
+        except subprocess.TimeoutExpired:  # a server that is busy with a dying kernel
+            os.killpg(lab.pid, signal.SIGKILL)  # its kernels end when they miss it
+            lab.wait()
 
 
 # Lab's own commands rather than clicks: their promises tell when all is done, and no sooner. One
