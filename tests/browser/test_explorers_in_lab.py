@@ -170,6 +170,7 @@ def twin():
 def teach(lesson, twin):
     """The lesson's first explorer on its page, with W_Q as it was at the start."""
     lesson.bring_to_front()
+    settle(lesson)  # what the last test left behind
     teach = OnPage(lesson)
     teach.box.get_by_label("Reset").first.click()
     teach.shows(*twin())
@@ -441,11 +442,12 @@ def test_while_long_work_runs_the_page_answers_and_stop_ends_it(own):
     own.bring_to_front()
     quick, working = OnPage(own), OnPage(own, 1)
     stop = working.box.get_by_role("button", name="Stop")
-    step = "box => Number(box.querySelector('[role=status]').textContent.match(/Step (\\d+)/)?.[1])"
+    step = "box => Number(box.querySelector('[role=status]').textContent.match(/Step (\\d+)/)[1])"
     grows = "([box, n]) => Number(box.textContent.match(/Step (\\d+)/)[1]) > n"
     playwright.expect(stop).to_be_disabled()
     working.box.get_by_role("checkbox").check()
     playwright.expect(stop).to_be_enabled(timeout=PATIENCE)
+    playwright.expect(working.status).to_contain_text("Step ", timeout=PATIENCE)
 
     quick.box.get_by_role("slider").focus()
     quick.press("Home")
@@ -529,13 +531,14 @@ def test_after_a_reload_there_is_the_still_picture_and_the_kernel_takes_up(teach
     assert page.evaluate("panel.sessionContext.session.kernel.id") == kernel
     assert len(cells) >= 2
     for index in cells:
-        page.evaluate("index => { panel.content.scrollToItem(index); }", index)
         page.wait_for_function(
             """index => {
+                panel.content.scrollToItem(index);  // again, while cells above it are still drawn
                 const still = panel.content.widgets[index].node.querySelector("img");
                 return still?.src.startsWith("data:image/png") && still.naturalWidth > 100;
             }""",
             arg=index,
+            polling=200,
         )
     assert page.locator(".jp-OutputArea-output .jupyter-widgets").count() == 0
     for index in cells:
