@@ -200,7 +200,7 @@ picture
 # ### Move them yourself
 
 # %% Explorer: three vectors in the plane tags=["explorer"]
-picture, (left, middle, right) = plots.panels(3, height=3.4)
+picture, (left, middle, right) = plots.panels(3, height=3.4, ratios=(4, 5, 5))
 arrows = plots.vectors(left, [*tokens, "average"], title="Vectors", limits=(-3, 3, -3, 3))
 dot_bars = plots.bars(
     middle, ["river · money", "river · bank", "money · bank"], title="Dot products", limits=(-9, 9)

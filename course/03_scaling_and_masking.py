@@ -109,7 +109,7 @@ generator = torch.Generator().manual_seed(0)
 sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 measured = []  # twenty measurements at each size
 for d_k in sizes:
-    q, k = torch.randn(2, 20, 500, d_k, generator=generator)  # two tensors (20, 500, d_k)
+    q, k = torch.randn(2, 20, 200, d_k, generator=generator)  # two tensors (20, 200, d_k)
     measured.append((q * k).sum(dim=-1).var(dim=-1))  # (20,)
 measured = torch.stack(measured)  # (10, 20)
 picture, axes = plots.panels(1, width=5)
@@ -135,11 +135,15 @@ picture
 
 
 # %% Largest weight and sensitivity
-def measure(d_k, scale, draws=2000):
-    """Mean largest attention weight, median sensitivity, and the scores themselves."""
+def draw(d_k, draws=2000):
     generator = torch.Generator().manual_seed(d_k)
     q = torch.randn(draws, 1, d_k, generator=generator)
     K = torch.randn(draws, 8, d_k, generator=generator)
+    return q, K
+
+
+def measure(q, K, scale):
+    """Mean largest attention weight, median sensitivity, and the scores themselves."""
     steps = attention(q, K, K, scale=scale)
     w = steps.weights[:, 0]  # (draws, 8)
     # the derivative of softmax; notebook 4 explains it under Further, skip it for now
@@ -153,7 +157,8 @@ print("          largest weight           sensitivity")
 print(" d_k    1     1/√d_k  1/d_k     1      1/√d_k  1/d_k")
 table = {}
 for d_k in (2, 8, 32, 128, 512):
-    table[d_k] = [measure(d_k, scale)[:2] for scale in (1.0, d_k**-0.5, 1 / d_k)]
+    q, K = draw(d_k)
+    table[d_k] = [measure(q, K, scale)[:2] for scale in (1.0, d_k**-0.5, 1 / d_k)]
     largest, sensitive = zip(*table[d_k])
     print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
 
@@ -189,7 +194,7 @@ edges = torch.arange(-51.0, 52.0, 2.0)
 
 def show(d_k, scale):
     factor = {"1": 1.0, "1/√d_k": d_k**-0.5, "1/d_k": 1 / d_k}[scale]
-    largest, sensitivity, steps = measure(d_k, factor, draws=500)
+    largest, sensitivity, steps = measure(*draw(d_k, draws=500), factor)
     shares = (
         torch.histogram(steps.scaled.flatten().clamp(-50, 50), edges).hist / steps.scaled.numel()
     )

@@ -199,7 +199,8 @@ def show(heads, seed, sharpness):
         if i < heads:
             heat.update(weights[i].detach())
     looks = [sentence[i] for i in weights[:, 2].argmax(dim=-1)]
-    return f"{heads} heads of width {12 // heads}; 'man' looks most at: {', '.join(looks)}."
+    n_heads = f"{heads} head{'s' if heads > 1 else ''}"
+    return f"{n_heads} of width {12 // heads}; 'man' looks most at: {', '.join(looks)}."
 
 
 Explorer(

@@ -240,7 +240,7 @@ curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5))
 curve.level(math.log(2), "ln 2: no context")
 river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
 money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
-runs = {}  # settings -> losses, weights at each step, probabilities at each step
+runs = {}  # settings -> model, its losses, its parameters at each step
 
 
 def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
@@ -252,29 +252,30 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
             if start != "random":
                 weight.data.copy_(torch.eye(12) if start == "identity" else torch.zeros(12, 12))
             weight.requires_grad_(learns in ("all", f"only W_{name.upper()}"))
-        losses, maps, right_answers = [], [], []
+        losses, parameters = [], []
         for step, loss in training_steps(model, inputs, targets, lr=lr):
             losses.append(loss)
-            with torch.no_grad():
-                maps.append(model.steps(inputs).weights)  # (B, S, S)
-                p = model(inputs)[:, -1].softmax(dim=-1)
-            right_answers.append(p[[0, 1], targets].tolist())
+            now = {name: p.clone() for name, p in model.state_dict().items()}
+            parameters.append(now)  # the model at this step
             if step % 10 == 0:
                 curve.update(loss=losses)
                 yield f"Training: step {step} of {steps}, loss {loss:.3f}."
             if step == steps:
                 break
-        runs[settings] = losses, maps, right_answers
-    losses, maps, right_answers = runs[settings]
+        runs[settings] = model, losses, parameters
+    model, losses, parameters = runs[settings]
     at = min(at, steps)
+    model.load_state_dict(parameters[at])
+    with torch.no_grad():
+        weights = model.steps(inputs).weights  # (B, S, S)
+        p = model(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
     curve.update(loss=losses, mark=at)
-    river_heat.update(maps[at][0], causal_mask(2))
-    money_heat.update(maps[at][1], causal_mask(2))
-    shore, loan = right_answers[at]
+    river_heat.update(weights[0], causal_mask(2))
+    money_heat.update(weights[1], causal_mask(2))
     yield (
-        f"Step {at}: bank gives river **{maps[at][0, 1, 0]:.2f}** "
-        f"and money **{maps[at][1, 1, 0]:.2f}**; "
-        f"p(shore) {shore:.2f}, p(loan) {loan:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
+        f"Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
+        f"and money **{weights[1, 1, 0]:.2f}**; p(shore) {p[0, shore]:.2f}, "
+        f"p(loan) {p[1, loan]:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
     )
 
 

@@ -177,8 +177,9 @@ class Explorer(widgets.VBox):
         """What it shows now; or ``stills``, after which it shows again what it showed."""
         if not self.stills:
             return self.picture.still()
-        frames = [self._at(setting) for setting in self.stills]
-        self._at({})
+        now = self._image.value, self.sentence
+        frames = [now if not setting else self._at(setting) for setting in self.stills]
+        self._run(self.values())
         return stack(frames)
 
     def _at(self, setting: dict[str, Any]) -> tuple[bytes, str]:
@@ -186,9 +187,13 @@ class Explorer(widgets.VBox):
         for name, value in setting.items():
             is_matrix = isinstance(self.knobs[name], Matrix)
             values[name] = torch.as_tensor(value).float() if is_matrix else value
-        result = self._show(**values)
-        sentence = list(result)[-1] if inspect.isgenerator(result) else result
+        sentence = self._run(values)
         return self.picture.frame(), _LARGE.sub(r"\1", sentence)
+
+    def _run(self, values: dict[str, Any]) -> str:
+        """Update the drawings, to the end if it is long work, without a frame."""
+        result = self._show(**values)
+        return list(result)[-1] if inspect.isgenerator(result) else result
 
 
 def _as_now(show: Callable) -> Callable:

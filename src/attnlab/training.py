@@ -105,7 +105,7 @@ def training_steps(
     trainable = [p for p in model.parameters() if p.requires_grad]
     if not trainable:
         raise ValueError("the model has no parameter that may learn: all are frozen")
-    optimizer = torch.optim.Adam(trainable, lr=lr)
+    optimizer = torch.optim.Adam(trainable, lr=lr, fused=True)
     generator = torch.Generator().manual_seed(require.whole("seed", seed, 0))
     for step in count() if steps is None else range(steps):
         x, y = inputs(step, generator) if callable(inputs) else (inputs, targets)
@@ -177,7 +177,7 @@ def train_seeds(
     if not models:
         raise ValueError("seeds is empty")
     parameters, buffers = torch.func.stack_module_state(models)
-    optimizer = torch.optim.Adam(parameters.values(), lr=lr)
+    optimizer = torch.optim.Adam(parameters.values(), lr=lr, fused=True)
 
     def loss_of(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
         logits = torch.func.functional_call(models[0], (parameters, buffers), (inputs,))
