@@ -229,9 +229,9 @@ Explorer(
     picture,
     show,
     goal="Make money give bank a score of 2 while bank gives money 0. Then find the matrix that changes no score.",
-    W_Q=matrix(),
-    W_K=matrix(),
-    W_V=matrix(),
+    W_Q=matrix(low=-2, high=2),
+    W_K=matrix(low=-2, high=2),
+    W_V=matrix(low=-2, high=2),
     stills=[{}, {"W_Q": [[1, 0], [1, 1]]}, {"W_V": [[0, 1], [-1, 0]]}],
 )
 

@@ -336,9 +336,10 @@ assert (naive @ (naive @ left_padded)).isnan().all()  # one layer later: 0 times
 
 # %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
-picture, (left, right) = plots.panels(2, width=8)
+picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
-weights = plots.heatmap(right, "123", "123")
+weights = plots.heatmap(middle, "123", "123")
+output = plots.heatmap(right, "123", "12", kind="values", title="Output", names=("", ""))
 phrases = {
     "right": "river bank (filler)",
     "left": "(filler) river bank",
@@ -359,7 +360,11 @@ def show(causal, padding, filler, last_word):
     for heat, values in ((masked, steps.masked), (weights, steps.weights)):
         heat.relabel(phrase, phrase)
         heat.update(values, allowed)
-    river = steps.output[phrase.index("river")].tolist()
+    first = phrase.index("river")
+    river = steps.output[first].tolist()
+    output.relabel(phrase, "12")
+    output.update(steps.output)
+    output.mark(first)
     blind = [phrase[i] for i in range(3) if not allowed[i].any()]
     blind = f" Nothing to attend to: {blind[0]}." if blind else ""
     return f"The output of the first river is **[{river[0]:.3f}, {river[1]:.3f}]**.{blind}"

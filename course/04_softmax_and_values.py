@@ -321,73 +321,78 @@ for knob in (0.0, 1.0, 3.0):
 
 # %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
-three = ["river", "money", "bank"]
-picture, axes = plots.panels(4, height=4.6, rows=2)
-grids = {
-    name: plots.heatmap(ax, three, ["1", "2"], kind="values", title=name, names=("", ""))
-    for ax, name in zip([axes[0], axes[1], axes[2], axes[7]], ["Q", "K", "V", "output"])
-}
-for ax, name in zip(axes[3:7], ["raw scores", "scaled", "masked", "attention weights"]):
-    kind = "weights" if name == "attention weights" else "scores"
-    grids[name] = plots.heatmap(ax, three, ["r", "m", "b"], kind=kind, title=name)
+titles = ["Q", "K", "V", "raw scores", "scaled", "masked", "attention weights", "output"]
+kinds = ["values"] * 3 + ["scores"] * 3 + ["weights", "values"]
+picture, axes = plots.panels(4, height=4.8, rows=2)
+grids = {}
+for ax, title, kind in zip(axes, titles, kinds):
+    names = ("", "") if kind == "values" else ("query", "key")
+    grids[title] = plots.heatmap(ax, "ab", "ab", kind=kind, title=title, names=names)
 
 
-def show(W_Q, W_K, W_V, phrase, query, key, temperature):
-    x = E[encode(phrase)]
-    allowed = causal_mask(len(x))
-    steps = attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale=2**-0.5 / temperature)
-    there = encode(phrase)  # the rows of the grids that belong to this phrase; the rest stay "?"
-    stages = [
-        x @ W_Q,
-        x @ W_K,
-        x @ W_V,
-        steps.output,
-        steps.raw,
-        steps.scaled,
-        steps.masked,
-        steps.weights.masked_fill(~allowed, -torch.inf),
-    ]
-    for heat, values in zip(grids.values(), stages):
-        grid = torch.full(heat.shape, torch.nan)
-        if heat.shape == (3, 3):
-            grid[there[:, None], there] = values
-        else:
-            grid[there] = values
-        heat.update(grid)
-    i, j = three.index(query), three.index(key)
-    for name, heat in grids.items():
-        if name in ("Q", "output"):
-            heat.mark(row=i)
-        elif name in ("K", "V"):
-            heat.mark(row=j)
-        else:
-            heat.mark(i, j)
+def chain(phrase, W_Q, W_K, W_V, temperature):
+    """Every step for one phrase, in the order of the grids."""
+    x = E[encode(phrase)]  # (S, D)
+    Q, K, V, allowed = x @ W_Q, x @ W_K, x @ W_V, causal_mask(len(x))
+    raw, scaled, masked, weights, output = attention(Q, K, V, allowed, 2**-0.5 / temperature)
+    return [Q, K, V, raw, scaled, masked, weights.masked_fill(~allowed, -torch.inf), output]
+
+
+def show(W_Q, W_K, W_V, phrase, beside, query, key, temperature):
+    phrases = [phrase] if beside in ("nothing", phrase) else [phrase, beside]
+    words = [word for phrase in phrases for word in phrase.split()]
+    starts = [0, len(phrase.split())][: len(phrases)]
+    for heat in grids.values():
+        columns = ["1", "2"] if heat.kind == "values" else [word[0] for word in words]
+        heat.relabel(words, columns)
+    steps = [chain(phrase, W_Q, W_K, W_V, temperature) for phrase in phrases]
+    for heat, parts in zip(grids.values(), zip(*steps)):
+        empty = torch.full(heat.shape, torch.nan)  # phrases do not see each other
+        for start, part in zip(starts, parts):
+            down = slice(start, start + len(part))
+            across = slice(None) if heat.kind == "values" else down
+            empty[down, across] = part
+        heat.update(empty)
     if query not in phrase.split() or key not in phrase.split():
+        for heat in grids.values():
+            heat.mark()
         return f"'{query}' or '{key}' is not in '{phrase}'."
+    i, j = phrase.split().index(query), phrase.split().index(key)
+    for title, heat in grids.items():
+        row = j if title in ("K", "V") else i
+        heat.mark(row, None if heat.kind == "values" else j)
     q, k = grids["Q"].values[i], grids["K"].values[j]
     products = " + ".join(f"{a:.1f} x {b:.1f}" for a, b in zip(q, k))
-    shares = zip(phrase.split(), steps.weights[phrase.split().index(query)])
-    shares = ", ".join(f"{word} {share:.4f}" for word, share in shares)
-    out = ", ".join(f"{x:.4f}" for x in grids["output"].values[i])
-    return (
-        f"{query} asks {key}: {products} = **{q @ k:.2f}**. Its attention weights: {shares}; "
-        f"its output [{out}]."
-    )
+    sentence = f"{query} asks {key}: {products} = **{q @ k:.2f}**."
+    for phrase, start in zip(phrases, starts):
+        if query in phrase.split():
+            n = phrase.split().index(query)
+            shares = zip(phrase.split(), steps[start > 0][6][n].clamp(min=0))  # masked: 0
+            shares = ", ".join(f"{word} {share:.4f}" for word, share in shares)
+            output = ", ".join(f"{x:.4f}" for x in steps[start > 0][7][n])
+            sentence += f" In '{phrase}' it gives {shares}; output [{output}]."
+    return sentence
 
 
+three = ["river", "money", "bank"]
 Explorer(
     picture,
     show,
-    goal="Find the knobs that do nothing in 'river bank', then wake them with 'river money bank'.",
+    goal="Find the knobs that do nothing in 'river bank', then wake them with 'river money bank'. Then hold 'money bank' beside 'river bank'.",
     W_Q=matrix(),
     W_K=matrix(),
     W_V=matrix(),
     phrase=choice(["river money bank", "river bank", "money bank"]),
+    beside=choice(["nothing", "river bank", "money bank"], label="beside it"),
     query=choice(three, "bank"),
     key=choice(three, "river"),
     temperature=slider(0.1, 5.0, 1.0),
     more=["query", "key", "temperature"],
-    stills=[{"phrase": "river bank"}, {"phrase": "money bank", "key": "money"}, {}],
+    stills=[
+        {"phrase": "river bank", "beside": "money bank"},
+        {"phrase": "river bank", "beside": "money bank", "W_Q": [[1, 3], [0, 1]]},
+        {},
+    ],
 )
 
 # %% [markdown]

@@ -235,12 +235,15 @@ picture
 
 # %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
-picture, (left, middle, right) = plots.panels(3, ratios=(4, 3, 3))
-curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5))
+picture, (left, middle, right, last) = plots.panels(4, ratios=(4, 3, 3, 2))
+log = {"x": "step (log scale)", "xscale": "symlog"}  # most of it happens in the first ten
+curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5), **log)
+left.xaxis.set_major_formatter("{x:g}")  # 1, 10 and not powers
 curve.level(math.log(2), "ln 2: no context")
 river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
 money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
-runs = {}  # settings -> model, its losses, its parameters at each step
+chances = plots.bars(last, ["shore", "loan"], title="Probability")
+runs = {}  # settings -> model, its losses, its parameters at each step; only the last is kept
 
 
 def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
@@ -262,6 +265,7 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
                 yield f"Training: step {step} of {steps}, loss {loss:.3f}."
             if step == steps:
                 break
+        runs.clear()
         runs[settings] = model, losses, parameters
     model, losses, parameters = runs[settings]
     at = min(at, steps)
@@ -272,6 +276,7 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
     curve.update(loss=losses, mark=at)
     river_heat.update(weights[0], causal_mask(2))
     money_heat.update(weights[1], causal_mask(2))
+    chances.update([p[0, shore], p[1, loan]])
     yield (
         f"Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
         f"and money **{weights[1, 1, 0]:.2f}**; p(shore) {p[0, shore]:.2f}, "

@@ -72,7 +72,7 @@ FIGURES = {
         W_Q[0, 1] = 0: bank gives money 0.3302, and in the other phrase river 0.6698
         W_Q[0, 1] = 1: bank gives money 0.6698, and in the other phrase river 0.6698
         W_Q[0, 1] = 3: bank gives money 0.9717, and in the other phrase river 0.6698
-        river 0.5760, money 0.1400, bank 0.2840; its output [1.4359, 0.2801]
+        river 0.5760, money 0.1400, bank 0.2840; output [1.4359, 0.2801]
     """,
     "05_heads_and_positions": """
         X, Q, K, V (2,3,8)  scores, weights (2,3,3)

@@ -8,11 +8,13 @@ and back must be back.
 
 import fnmatch
 import random
+import re
 import time
 from collections import Counter
 from pathlib import Path
 
 import ipywidgets as widgets
+import numpy as np
 import pytest
 import torch
 
@@ -116,6 +118,24 @@ def shown(explorer):
     return {"sentence": explorer.sentence, "picture": bytes(image.value)}
 
 
+def digest(explorer):
+    """The numbers drawn, as exactly as a picture can show them."""
+    seen = (drawing for drawing in explorer.picture.drawings if drawing.axes.get_visible())
+    return tuple((drawing.data.round(2) + 0.0).tobytes() for drawing in seen)
+
+
+def unfounded(explorer):
+    """Numbers of the sentence, such as 0.67, that are not among those drawn."""
+    drawn = np.concatenate([drawing.data.ravel() for drawing in explorer.picture.drawings])
+
+    def is_drawn(number):
+        half_a_digit = 0.51 * 10.0 ** -len(number.split(".")[1])
+        return np.isclose(drawn, float(number), rtol=0, atol=half_a_digit).any()
+
+    numbers = re.findall(r"-?\d+\.\d{2,}", explorer.sentence)
+    return [number for number in numbers if not is_drawn(number)]
+
+
 def move_all(explorer, chance, counts):
     """What went wrong when every control was moved, and what never changed."""
     wrong, start = [], shown(explorer)
@@ -123,6 +143,7 @@ def move_all(explorer, chance, counts):
     for name, knob, values in controls(explorer, chance):
         counts["controls"] += 1
         still.add((name, "picture"))
+        pictures = {}  # picture -> the numbers it was drawn from
         home, knob_name = knob.value, next(n for n, k in explorer.knobs.items() if k is knob)
         for setting in values:
             counts["settings"] += 1
@@ -132,6 +153,10 @@ def move_all(explorer, chance, counts):
             told = isinstance(knob, widgets.Text) and setting == "" and explorer.error
             if explorer.error and not told:
                 wrong.append(f"{name} = {setting!r}: {explorer.error}")
+            if pictures.setdefault(now["picture"], digest(explorer)) != digest(explorer):
+                wrong.append(f"{name} = {setting!r}: other numbers, but the same picture")
+            if not explorer.error and unfounded(explorer):
+                wrong.append(f"{name} = {setting!r}: says {unfounded(explorer)}, drawn nowhere")
             if now["sentence"] != start["sentence"]:
                 still.discard((knob_name, "sentence"))
             if now["picture"] != start["picture"]:

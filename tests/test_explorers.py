@@ -109,7 +109,7 @@ def move(knob, row, column, number):
 
 def choose(knob, preset, by=None):
     """What the page sends when a preset is chosen."""
-    knob._handle_custom_msg({"preset": preset, "by": by}, [])
+    knob.set_state({"asked": {"preset": preset, "by": by, "times": knob.asked.get("times", 0) + 1}})
 
 
 def changes(knob):
@@ -227,6 +227,15 @@ def test_a_reset_that_changes_nothing_redraws_nothing():
     assert len(seen) == 1
 
 
+def test_a_reset_right_after_a_gesture_is_what_stays():
+    seen = Seen(w=matrix(2, 2))
+    knob = seen.explorer.knobs["w"]
+    knob.set_state({"value": [[3, 3], [3, 3]], "asked": {"preset": "start", "times": 1}})
+    assert knob.value == ((1, 0), (0, 1))
+    knob.set_state({"asked": {"preset": "zero", "times": 2}, "value": [[2, 2], [2, 2]]})
+    assert knob.value == ((0, 0), (0, 0))
+
+
 def test_presets_are_for_two_by_two():
     assert matrix(2, 2).presets == list(PRESETS)
     assert matrix(3, 2).presets == matrix(2, 3).presets == []
@@ -328,7 +337,7 @@ def test_an_unknown_name_to_fold_is_refused(refuses):
 
 
 def still_of(explorer):
-    return base64.b64decode(explorer._repr_mimebundle_()["image/png"])
+    return base64.b64decode(explorer._repr_mimebundle_()[0]["image/png"])
 
 
 @pytest.mark.parametrize("generator", [False, True])
@@ -466,15 +475,26 @@ def test_boxes_that_set_a_colour_set_the_background_too():
 
 def test_the_notebook_keeps_a_sentence_a_still_and_a_widget():
     explorer = Seen(w=matrix(2, 2)).explorer
-    bundle = explorer._repr_mimebundle_(include=None, exclude=None)
+    bundle, about = explorer._repr_mimebundle_(include=None, exclude=None)
     assert set(bundle) == {
         "text/plain", "image/png", "application/vnd.jupyter.widget-view+json",
     }  # fmt: skip
     assert bundle["text/plain"] == explorer.sentence == repr(explorer)
+    assert about == {"image/png": {"alt": f"Try: {explorer.goal} {explorer.sentence}"}}
     still = np.asarray(Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).convert("RGB"))
-    assert abs(still.astype(int) - shown(explorer)).mean() < 2
+    now = shown(explorer)  # below its sentence
+    assert len(now) < len(still) < len(now) + 60
+    assert abs(still[-len(now) :].astype(int) - now).mean() < 2
     view = bundle["application/vnd.jupyter.widget-view+json"]
     assert view["model_id"] == explorer.model_id
+
+
+def test_the_live_picture_says_what_it_is_of():
+    picture, (left, right) = plots.panels(2)
+    plots.bars(left, "ab", title="Shares")
+    plots.heatmap(right, "ab", "ab", kind="scores")
+    explorer = Explorer(picture, lambda: "done", goal="Look.")
+    assert find(explorer, widgets.Image).tooltip == "Picture of Shares, Scores"
 
 
 def test_what_is_shown_is_escaped():

@@ -127,11 +127,11 @@ def test_a_cell_that_was_masked_shows_nothing_of_what_it_was():
     assert (pixels(picture) == pixels(fresh)).all()
 
 
-def test_what_is_not_known_is_a_question_and_not_a_number():
+def test_what_is_not_there_is_empty_and_not_a_number():
     picture, heat = one(plots.heatmap, "a", "cd", [[NAN, 0.5]])
     pixels(picture)
-    assert [t.get_text() for t in heat.cells[0]] == ["?", "0.50"]
-    assert heat.text == "Attention weights (query down, key across): a: ?, 0.50."
+    assert [t.get_text() for t in heat.cells[0]] == ["", "0.50"]
+    assert heat.text == "Attention weights (query down, key across): a: empty, 0.50."
 
 
 def test_no_cell_reads_minus_zero():
@@ -387,7 +387,7 @@ def test_numbers_that_are_not_finite_are_drawn_without_a_warning(draw, bad):
     picture, drawing = one(draw)
     drawing.update(bad)
     picture.frame()
-    assert "nan" in drawing.text or "?" in drawing.text
+    assert "nan" in drawing.text or "empty" in drawing.text
     assert "inf" in drawing.text
 
 
@@ -493,8 +493,9 @@ def test_a_drawing_without_a_title_does_not_begin_with_a_colon():
 
 def test_a_picture_shows_itself_as_png_and_words():
     picture, _ = one(plots.heatmap, "ab", "cd", torch.eye(2))
-    shown = picture._repr_mimebundle_(include=None, exclude=None)
+    shown, about = picture._repr_mimebundle_(include=None, exclude=None)
     assert set(shown) == {"image/png", "text/plain"}
+    assert about == {"image/png": {"alt": picture.text}}
     assert shown["text/plain"] == picture.text
     assert shown["image/png"] == picture.still()
 

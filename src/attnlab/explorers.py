@@ -43,7 +43,8 @@ class Explorer(widgets.VBox):
         goal: what to try to reach, in one sentence.
         more: names of the knobs that wait folded.
         stills: settings, such as ``[{"seed": 1}, {"seed": 2}]``, that make the point on their own:
-            a place without a kernel shows them one below the other, each with its sentence.
+            a place without a kernel shows them one below the other, each with its sentence; an
+            empty setting, as there is if none is given, is how the knobs stand.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, or any widget with a ``value``.
 
     Attributes:
@@ -70,7 +71,8 @@ class Explorer(widgets.VBox):
         self._show, self._task = _as_now(show), None
         self._words = widgets.HTML()
         still_size = widgets.Layout(max_width="100%", align_self="flex-start")  # not stretched
-        self._image = widgets.Image(format="png", layout=still_size)
+        titles = ", ".join(drawing.title for drawing in picture.drawings if drawing.title)
+        self._image = widgets.Image(format="png", layout=still_size, tooltip=f"Picture of {titles}")
         self._stop = widgets.Button(
             description="Stop", icon="stop", disabled=True, layout=widgets.Layout(width="6em")
         )
@@ -168,19 +170,16 @@ class Explorer(widgets.VBox):
     def __repr__(self) -> str:
         return self.sentence
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        # A front end without the kernel shows the picture and the sentence instead.
-        words = {"text/plain": self.sentence, "image/png": self._still()}
-        return {**super()._repr_mimebundle_(**options), **words}
-
-    def _still(self) -> str:
-        """What it shows now; or ``stills``, after which it shows again what it showed."""
-        if not self.stills:
-            return self.picture.still()
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        # A front end without the kernel shows the pictures and the sentences instead.
         now = self._image.value, self.sentence
-        frames = [now if not setting else self._at(setting) for setting in self.stills]
-        self._run(self.values())
-        return stack(frames)
+        frames = [self._at(setting) if setting else now for setting in self.stills or [{}]]
+        if self.stills:
+            self._run(self.values())  # the drawings are again what they were
+        words = {"text/plain": self.sentence, "image/png": stack(frames)}
+        spoken = " ".join([f"Try: {self.goal}", *(sentence for _, sentence in frames)])
+        bundle = {**super()._repr_mimebundle_(**options), **words}
+        return bundle, {"image/png": {"alt": spoken}}
 
     def _at(self, setting: dict[str, Any]) -> tuple[bytes, str]:
         values = self.values()
@@ -276,11 +275,11 @@ class Matrix(anywidget.AnyWidget):
     step = traitlets.Float().tag(sync=True)
     row_names = traitlets.List().tag(sync=True)
     presets = traitlets.List().tag(sync=True)
+    asked = traitlets.Dict().tag(sync=True)  # the preset that the page asks for
 
     def __init__(self, start: Cells, **traits: Any):
         self._start = start
         super().__init__(value=start, **traits)
-        self.on_msg(self._from_page)
 
     @traitlets.validate("value")
     def _check(self, proposal: Any) -> Cells:
@@ -305,9 +304,12 @@ class Matrix(anywidget.AnyWidget):
         """Set to a preset: ``by`` is the angle in degrees, the factor or the seed it needs."""
         self.value = self._start if name == "start" else PRESETS[name](by)
 
-    def _from_page(self, _: Any, content: dict, __: Any) -> None:
-        self.preset(content["preset"], content.get("by") or 0.0)
-        self.send({"set": content["preset"]})  # the page notes what there was, for Undo
+    @traitlets.observe("asked")
+    def _from_page(self, change: dict[str, Any]) -> None:
+        # As state and not as a message: one would overtake the values of a gesture still queued.
+        asked = change["new"]
+        self.preset(asked["preset"], asked.get("by") or 0.0)
+        self.send({"set": asked["preset"]})  # the page notes what there was, for Undo
 
 
 def _turn(degrees: float) -> Cells:

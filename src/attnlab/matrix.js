@@ -17,6 +17,12 @@ function render({ model, el }) {
     model.save_changes();
   }
 
+  function ask(preset, by = 0) {
+    const times = (model.get("asked").times ?? 0) + 1; // the same one can be asked for again
+    model.set("asked", { preset, by, times });
+    model.save_changes();
+  }
+
   function settle(next) {
     if (JSON.stringify(next) === JSON.stringify(settled)) return;
     past.push(settled);
@@ -73,7 +79,7 @@ function render({ model, el }) {
     set(settled);
   });
   const reset = element("button", { textContent: "⟲", title: "Reset", ariaLabel: "Reset" });
-  reset.addEventListener("click", () => model.send({ preset: "start" }));
+  reset.addEventListener("click", () => ask("start"));
 
   const head = [element("b", { textContent: model.get("description") }), undo, reset];
   if (model.get("presets").length) {
@@ -83,7 +89,7 @@ function render({ model, el }) {
     const by = element("input", {
       type: "number", value: 90, title: "degrees, factor or seed", ariaLabel: "degrees, factor or seed",
     });
-    const apply = () => preset.value && model.send({ preset: preset.value, by: Number(by.value) });
+    const apply = () => preset.value && ask(preset.value, Number(by.value));
     preset.addEventListener("change", () => {
       const start = { rotation: 90, scale: 2, random: 0 }[preset.value];
       by.hidden = start === undefined;

@@ -101,8 +101,9 @@ class Picture(Figure):
         """The picture as base64 PNG, small enough to be stored in a notebook."""
         return _small(Image.open(io.BytesIO(self.frame())))
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"image/png": self.still(), "text/plain": self.text}
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        bundle = {"image/png": self.still(), "text/plain": self.text}
+        return bundle, {"image/png": {"alt": self.text}}
 
 
 def _small(image: Image.Image) -> str:
@@ -153,11 +154,16 @@ def panels(
 
 
 class Drawing:
-    """Base of what can be drawn and updated; ``text`` says what it shows."""
+    """Base of what can be drawn and updated.
+
+    Attributes:
+        text: what it shows, in words.
+        data: the numbers that it shows.
+    """
 
     def __init__(self, axes: Axes, title: str):
         self.axes, self.title = axes, title
-        self.text = title
+        self.text, self.data = title, np.empty(0)
         axes.set_title(title, fontsize=11, parse_math=False)
         axes.figure.drawings.append(self)
 
@@ -271,7 +277,7 @@ class Heatmap(Drawing):
         self.axes.set(xticks=range(n_columns), yticks=range(n_rows))
 
     def update(self, values: Any, mask: Any = None) -> None:
-        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` one not known.
+        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` an empty one.
 
         ``mask``, ``True`` for *may attend*, marks the cells of weights that are 0 for its sake.
         """
@@ -280,13 +286,14 @@ class Heatmap(Drawing):
             values = np.where(array(mask) > 0, values, -np.inf)
         if values.shape != self.shape:
             raise ValueError(f"values have shape {values.shape} but the heat map is {self.shape}")
-        self.values = values
+        self.values = self.data = values
         finite = np.isfinite(values)
         self.image.set_data(np.ma.masked_where(~finite, values))
         colours = self.image.cmap(self.image.norm(np.where(finite, values, 0.0)))[..., :3]
         for texts, row, ok, cell_colours in zip(self.cells, values, finite, colours, strict=False):
             for text, value, shown, colour in zip(texts, row, ok, cell_colours, strict=True):
-                text.set_text(self._cell(value).replace("masked", "–"))
+                word = self._cell(value)
+                text.set_text({"masked": "–", "empty": ""}.get(word, word))
                 text.set_color(_ink(colour) if shown else "black")
         sides = " ({} down, {} across)".format(*self.names) if all(self.names) else ""
         self._say(self._words(), sides)
@@ -303,7 +310,7 @@ class Heatmap(Drawing):
         if np.isneginf(value):
             return "-inf" if self.kind == "scores" else "masked"
         if np.isnan(value):
-            return "?"
+            return "empty"
         if self.kind == "mask":
             return self.words[int(value)]
         return f"{value:z.2f}" if abs(value) < 1e5 else f"{value:.0e}"
@@ -388,7 +395,7 @@ class Vectors(Drawing):
         if vectors.shape != (len(self.labels), 2):
             raise ValueError(f"vectors have shape {vectors.shape}, not {(len(self.labels), 2)}")
         self.arrows.set_UVC(vectors[:, 0], vectors[:, 1])
-        self.vectors = vectors
+        self.vectors = self.data = vectors
         shown = (
             f"{n} [{x:z.2f}, {y:z.2f}]" for n, (x, y) in zip(self.labels, vectors, strict=True)
         )
@@ -460,6 +467,7 @@ class Bars(Drawing):
         values = array(values)
         if values.shape != (len(self.labels),):
             raise ValueError(f"values have shape {values.shape}, not {(len(self.labels),)}")
+        self.data = values
         low, high = self.axes.get_ylim()
         heights = np.nan_to_num(values, posinf=high, neginf=low)
         for bar, text, value, height in zip(self.bars, self.numbers, values, heights, strict=True):
@@ -508,6 +516,8 @@ class Curves(Drawing):
             if y.ndim != 1 or over.shape != y.shape:
                 raise ValueError(f"{name} has shape {y.shape} but x has shape {over.shape}")
             self.lines[name].set_data(over, y)
+        drawn = [np.ravel(line.get_xydata()) for line in self.lines.values()]
+        self.data = np.concatenate([*drawn, [np.nan if mark is None else mark]])
         if mark is not None:
             self.cursor.set_xdata([mark, mark])
             self.cursor.set_visible(True)
