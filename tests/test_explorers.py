@@ -489,14 +489,6 @@ def test_the_notebook_keeps_a_sentence_a_still_and_a_widget():
     assert view["model_id"] == explorer.model_id
 
 
-def test_the_live_picture_says_what_it_is_of():
-    picture, (left, right) = plots.panels(2)
-    plots.bars(left, "ab", title="Shares")
-    plots.heatmap(right, "ab", "ab", kind="scores")
-    explorer = Explorer(picture, lambda: "done", goal="Look.")
-    assert find(explorer, widgets.Image).tooltip == "Picture of Shares, Scores"
-
-
 def test_what_is_shown_is_escaped():
     picture, _ = plots.panels(1)
     explorer = Explorer(picture, lambda: "<unk> & 'x'", goal="Make <s> small.")

@@ -71,8 +71,8 @@ class Explorer(widgets.VBox):
         self._show, self._task = _as_now(show), None
         self._words = widgets.HTML()
         still_size = widgets.Layout(max_width="100%", align_self="flex-start")  # not stretched
-        titles = ", ".join(drawing.title for drawing in picture.drawings if drawing.title)
-        self._image = widgets.Image(format="png", layout=still_size, tooltip=f"Picture of {titles}")
+        # No tooltip, which would be its text alternative: with one, ipywidgets 8 shows no image.
+        self._image = widgets.Image(format="png", layout=still_size)
         self._stop = widgets.Button(
             description="Stop", icon="stop", disabled=True, layout=widgets.Layout(width="6em")
         )
