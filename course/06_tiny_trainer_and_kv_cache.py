@@ -473,7 +473,8 @@ picture, (left, right) = plots.panels(2, width=9.5, ratios=(4, 1), height=2.6)
 names = decode(sentence[0], language.words).split()
 answers = {"kind": "mask", "names": ("", ""), "words": ("stale", "holds", "new")}
 grid = plots.heatmap(left, ["block 1", "block 2"], names, title="Cached keys", **answers)
-counter = plots.bars(right, ["cache", "none"], title="Scores for this word", limits=(0, 110))
+counts = {"title": "Scores for this word", "limits": (0, 110), "digits": 0}
+counter = plots.bars(right, ["cache", "none"], **counts)
 
 
 @torch.no_grad()

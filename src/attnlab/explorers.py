@@ -134,9 +134,7 @@ class Explorer(widgets.VBox):
         except RuntimeError:  # no event loop: a script or a test
             loop = None
         if loop is None:
-            for sentence in result:
-                self._say(sentence, frame=False)
-            self._say(self.sentence)
+            self._say(_last(result))
         else:
             self._stop.disabled = False
             self._task = loop.create_task(self._play(result))
@@ -150,13 +148,12 @@ class Explorer(widgets.VBox):
         except Exception as problem:
             self._fail(problem)
 
-    def _say(self, sentence: str, frame: bool = True) -> None:
+    def _say(self, sentence: str) -> None:
         if not isinstance(sentence, str):
             raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
-        if frame:
-            self._image.value = self.picture.frame()
-            large = _LARGE.sub(r'<b style="font-size:1.7em">\1</b>', escape(sentence))
-            self._words.value = f'<div role="status" style="{_CALM}">{large}</div>'
+        self._image.value = self.picture.frame()
+        large = _LARGE.sub(r'<b style="font-size:1.7em">\1</b>', escape(sentence))
+        self._words.value = f'<div role="status" style="{_CALM}">{large}</div>'
         self.sentence, self.error = _LARGE.sub(r"\1", sentence), ""
 
     def _fail(self, problem: Exception) -> None:
@@ -192,7 +189,15 @@ class Explorer(widgets.VBox):
     def _run(self, values: dict[str, Any]) -> str:
         """Update the drawings, to the end if it is long work, without a frame."""
         result = self._show(**values)
-        return list(result)[-1] if inspect.isgenerator(result) else result
+        return _last(result) if inspect.isgenerator(result) else result
+
+
+def _last(sentences: Iterator[str]) -> str | None:
+    """The last one: the work in between is done, and its frames are not drawn."""
+    last = None
+    for sentence in sentences:
+        last = sentence
+    return last
 
 
 def _as_now(show: Callable) -> Callable:

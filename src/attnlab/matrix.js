@@ -102,7 +102,7 @@ function render({ model, el }) {
   }
 
   const grid = element("div", { className: "grid" });
-  grid.style.gridTemplateColumns = `${names.length ? "auto " : ""}repeat(${columns}, 7em)`;
+  grid.style.gridTemplateColumns = `${names.length ? "auto " : ""}repeat(${columns}, 6em)`;
   for (let i = 0; i < rows; i++) {
     if (names.length) grid.append(element("span", { textContent: names[i], className: "name" }));
     grid.append(...cells[i].map((cell) => cell.box));

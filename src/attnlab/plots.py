@@ -446,9 +446,16 @@ def vectors(
 class Bars(Drawing):
     """One bar per label, its number above it."""
 
-    def __init__(self, axes: Axes, labels: Sequence[str], title: str, limits: tuple[float, float]):
+    def __init__(
+        self,
+        axes: Axes,
+        labels: Sequence[str],
+        title: str,
+        limits: tuple[float, float],
+        digits: int,
+    ):
         super().__init__(axes, title)
-        self.labels = [label(t) for t in labels]
+        self.labels, self.digits = [label(t) for t in labels], digits
         colours = CYCLE[: len(labels)] if len(labels) <= 4 else BLUE
         self.bars = axes.bar(range(len(labels)), np.zeros(len(labels)), color=colours, width=0.6)
         for bar in self.bars:
@@ -472,9 +479,9 @@ class Bars(Drawing):
         heights = np.nan_to_num(values, posinf=high, neginf=low)
         for bar, text, value, height in zip(self.bars, self.numbers, values, heights, strict=True):
             bar.set_height(height)
-            text.set_text(f"{value:z.2f}")
+            text.set_text(f"{value:z.{self.digits}f}")
             text.set_position((text.get_position()[0], np.clip(height, 0, high * 0.92)))
-        shown = (f"{n} {v:z.2f}" for n, v in zip(self.labels, values, strict=True))
+        shown = (f"{n} {v:z.{self.digits}f}" for n, v in zip(self.labels, values, strict=True))
         self._say(", ".join(shown) + ".")
 
 
@@ -484,9 +491,14 @@ def bars(
     values: Any = None,
     title: str = "",
     limits: tuple[float, float] = (0.0, 1.1),
+    digits: int = 2,
 ) -> Bars:
-    """Draw one bar per label; ``limits`` are the ends of the vertical axis."""
-    drawing = Bars(axes, labels, title, limits)
+    """Draw one bar per label.
+
+    ``limits`` are the ends of the vertical axis; ``digits`` stand behind the decimal point, 0 for
+    counts.
+    """
+    drawing = Bars(axes, labels, title, limits, digits)
     if values is not None:
         drawing.update(values)
     return drawing
