@@ -407,10 +407,10 @@ def test_a_heat_map_takes_as_many_tokens_as_it_is_given():
     assert heat.text == fresh.text
 
 
-def test_frames_are_stacked_under_their_sentences():
+def test_stills_are_stacked_under_their_sentences():
     picture, _ = one(plots.bars, "ab", [0.2, 0.8])
     words = "A sentence that is much too long to stand on a single line above its picture. " * 3
-    stacked = Image.open(io.BytesIO(base64.b64decode(plots.stack([(picture.frame(), words)] * 2))))
+    stacked = Image.open(io.BytesIO(base64.b64decode(plots.stack([(picture.pixels(), words)] * 2))))
     frame = Image.open(io.BytesIO(picture.frame()))
     assert stacked.width == frame.width and stacked.height > 2 * frame.height + 2 * 40
 

@@ -6,6 +6,7 @@ pyplot, no ``Output`` widget, no thread: nothing flickers, piles up or leaks.
 
 import asyncio
 import inspect
+import io
 import math
 import re
 import types
@@ -18,6 +19,7 @@ import anywidget
 import ipywidgets as widgets
 import torch
 import traitlets
+from PIL import Image
 
 from attnlab.plots import Picture, stack
 
@@ -169,22 +171,22 @@ class Explorer(widgets.VBox):
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         # A front end without the kernel shows the pictures and the sentences instead.
-        now = self._image.value, self.sentence
-        frames = [self._at(setting) if setting else now for setting in self.stills or [{}]]
+        now = Image.open(io.BytesIO(self._image.value)), self.sentence
+        stills = [self._at(setting) if setting else now for setting in self.stills or [{}]]
         if self.stills:
             self._run(self.values())  # the drawings are again what they were
-        words = {"text/plain": self.sentence, "image/png": stack(frames)}
-        spoken = " ".join([f"Try: {self.goal}", *(sentence for _, sentence in frames)])
+        words = {"text/plain": self.sentence, "image/png": stack(stills)}
+        spoken = " ".join([f"Try: {self.goal}", *(sentence for _, sentence in stills)])
         bundle = {**super()._repr_mimebundle_(**options), **words}
         return bundle, {"image/png": {"alt": spoken}}
 
-    def _at(self, setting: dict[str, Any]) -> tuple[bytes, str]:
+    def _at(self, setting: dict[str, Any]) -> tuple[Image.Image, str]:
         values = self.values()
         for name, value in setting.items():
             is_matrix = isinstance(self.knobs[name], Matrix)
             values[name] = torch.as_tensor(value).float() if is_matrix else value
         sentence = self._run(values)
-        return self.picture.frame(), _LARGE.sub(r"\1", sentence)
+        return self.picture.pixels(), _LARGE.sub(r"\1", sentence)
 
     def _run(self, values: dict[str, Any]) -> str:
         """Update the drawings, to the end if it is long work, without a frame."""

@@ -77,8 +77,8 @@ class Picture(Figure):
         """What the picture shows: the sentences of its drawings."""
         return "\n".join(drawing.text for drawing in self.drawings)
 
-    def frame(self) -> bytes:
-        """The picture as it is now, as PNG; only what is animated is drawn again."""
+    def pixels(self) -> Image.Image:
+        """The picture as it is now; only what is animated is drawn again."""
         # An animated artist does not make its figure stale: whatever else changed does.
         if self.stale or self._background is None:
             self.canvas.draw()
@@ -92,14 +92,17 @@ class Picture(Figure):
             drawing.arrange()
         for artist in self._moving:
             artist.axes.draw_artist(artist)
-        pixels = Image.fromarray(np.asarray(self.canvas.buffer_rgba()))
+        return Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
+
+    def frame(self) -> bytes:
+        """The picture as it is now, as PNG, made as fast as can be."""
         png = io.BytesIO()
-        pixels.convert("RGB").save(png, "PNG", compress_level=1)
+        self.pixels().save(png, "PNG", compress_level=1)
         return png.getvalue()
 
     def still(self) -> str:
         """The picture as base64 PNG, small enough to be stored in a notebook."""
-        return _small(Image.open(io.BytesIO(self.frame())))
+        return _small(self.pixels())
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         bundle = {"image/png": self.still(), "text/plain": self.text}
@@ -112,13 +115,13 @@ def _small(image: Image.Image) -> str:
     return base64.b64encode(png.getvalue()).decode()
 
 
-def stack(frames: Sequence[tuple[bytes, str]]) -> str:
-    """Several frames one below the other, each under its sentence, as base64 PNG."""
-    pictures = [Image.open(io.BytesIO(png)) for png, _ in frames]
+def stack(stills: Sequence[tuple[Image.Image, str]]) -> str:
+    """Several pictures one below the other, each under its sentence, as base64 PNG."""
+    pictures = [picture for picture, _ in stills]
     font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 14)
     width = max(picture.width for picture in pictures)
     letters = int(width / font.getlength("n"))  # that fit on a line
-    words = [textwrap.wrap(sentence, letters) for _, sentence in frames]
+    words = [textwrap.wrap(sentence, letters) for _, sentence in stills]
     heights = [20 * len(lines) + 12 for lines in words]
     paper = Image.new("RGB", (width, sum(heights) + sum(p.height for p in pictures)), "white")
     pen, top = ImageDraw.Draw(paper), 0
