@@ -76,6 +76,7 @@ def judge(
     names: Sequence[str] = ("the result",),
     pick: Callable = lambda result: result,
     rtol: float = 2e-4,
+    see: str = "",
 ) -> Verdict:
     """Compare the results of ``attempt`` with the right ones, then with each wrong one.
 
@@ -87,6 +88,7 @@ def judge(
         names: what the parts of the result are called.
         pick: takes from the learner's result the part that is asked for.
         rtol: how close, relatively, is equal.
+        see: where to read on, such as ``"section 2"``; ends what is said about wrong numbers.
     """
     if undone(attempt):
         return Verdict(False, UNDONE + "put your answer in place of the dots and run again.")
@@ -121,7 +123,7 @@ def judge(
     for where in [range(len(cases))] if raised else [range(len(cases)), bad[:1]]:
         for sentence, mistakes in wrong.items():
             if any(all(makes(mistake, i) for i in where) for mistake in each(mistakes)):
-                return Verdict(False, sentence)
+                return Verdict(False, pointing(sentence, see))
     if raised:
         text = f"your function raised {_words(got)}."
     else:
@@ -130,7 +132,13 @@ def judge(
         inputs = (tuple(x.shape) if isinstance(x, Tensor) else x for x in case)
         shapes = [f"{name} {x}" for name, x in zip(arguments, inputs, strict=False)]
         text = f"with {', '.join(shapes)} {text}"
-    return Verdict(False, text[0].upper() + text[1:])
+    text = text[0].upper() + text[1:]
+    return Verdict(False, text if raised else pointing(text, see))
+
+
+def pointing(sentence: str, see: str) -> str:
+    """The sentence and where to read on, once."""
+    return f"{sentence} See {see}." if see and f"ee {see}" not in sentence else sentence
 
 
 def each(mistakes: Callable | tuple[Callable, ...]) -> tuple[Callable, ...]:
