@@ -490,16 +490,21 @@ SCALES = [
 ]
 
 
+def said(verdict):
+    """What a failing verdict says, without where to read on."""
+    assert not verdict.passed
+    return verdict.message.partition(" See ")[0]
+
+
 @pytest.mark.parametrize(("name", "answer", "message"), MISTAKES)
 def test_a_known_mistake_is_named(name, answer, message):
-    verdict = getattr(checks, name)(answer)
-    assert (verdict.passed, verdict.message) == (False, message)
+    assert said(getattr(checks, name)(answer)) == message
 
 
 @pytest.mark.parametrize(("value", "message"), SCALES)
 def test_a_wrong_scale_is_named(value, message):
-    assert checks.head_scale(value) == Verdict(False, message)
-    assert checks.head_scale(torch.tensor(float(value))) == Verdict(False, message)
+    assert said(checks.head_scale(value)) == message
+    assert said(checks.head_scale(torch.tensor(float(value)))) == message
 
 
 def test_every_sentence_about_a_mistake_is_earned_by_somebody():

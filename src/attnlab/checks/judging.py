@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.checks import guard
+
 UNDONE = "Not done yet: "
 
 
@@ -51,18 +53,24 @@ class _Unlike(Exception):
 
 
 def never_raising(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
-    """Objects that fail when they are looked at become a verdict as well."""
+    """What hangs, or fails when it is looked at, becomes a verdict as well."""
 
     @functools.wraps(check)
     def safe(*args: Any, **kwargs: Any) -> Verdict:
+        def attempt() -> Verdict:
+            try:
+                return check(*args, **kwargs)
+            except (KeyboardInterrupt, guard.Late, guard.Spoilt):
+                raise
+            except _Unlike as unlike:
+                return Verdict(False, str(unlike))
+            except BaseException as error:
+                return Verdict(False, f"Your answer cannot be read: {_words(error)}.")
+
         try:
-            return check(*args, **kwargs)
-        except KeyboardInterrupt:
-            raise
-        except _Unlike as unlike:
-            return Verdict(False, str(unlike))
-        except BaseException as error:
-            return Verdict(False, f"Your answer cannot be read: {_words(error)}.")
+            return guard.bounded(attempt)
+        except (guard.Late, guard.Spoilt) as trouble:
+            return Verdict(False, str(trouble))
 
     return safe
 
@@ -100,6 +108,8 @@ def judge(
     results, edited = [], []
     for case, want in zip(cases, wanted, strict=True):
         result, inputs = _run(attempt, case)
+        if changed := guard.put_back():
+            raise guard.Spoilt(f"Your function {changed} for everybody: it was put back.")
         if undone(result):
             hint = "does it end with a return?" if result is None else "a part is still missing."
             return Verdict(False, UNDONE + hint)
@@ -151,7 +161,7 @@ def _run(function: Callable, case: tuple) -> tuple[Any, list]:
     inputs = [x.clone() if isinstance(x, Tensor) else x for x in case]
     try:
         return function(*inputs), inputs
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, guard.Late):
         raise
     except BaseException as error:  # SystemExit too: no answer may end the notebook
         return error, inputs
@@ -183,7 +193,8 @@ def as_values(result: Any, like: list[Tensor]) -> list[Tensor] | BaseException:
         if not isinstance(part, Tensor):
             kind = "torch.Tensor" if wanted.ndim else "number"
             raise _Unlike(f"Expected a {kind}, got {type(part).__name__}.")
-        values.append(part.detach().cpu().clone())
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass runs code of its own
+            values.append(part.detach().cpu().clone().as_subclass(Tensor))
     return values
 
 
@@ -229,6 +240,8 @@ def _words(error: BaseException) -> str:
     """Type and first line of an exception, whatever its ``__str__`` does."""
     try:
         text = str(error).strip().partition("\n")[0]
+    except guard.Late:
+        raise
     except BaseException:
         text = ""
     text = text.rstrip(".") if len(text) <= 200 else text[:200] + "..."
