@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable
 from fractions import Fraction
 from html import escape
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,9 @@ class Prediction(_Shown):
                 raise TypeError(f"the answer must be a number, not {type(truth).__name__}")
         self._truth = truth
         if self.vote is not None:
-            said, _ = self._sentence()
-            display({"text/html": self._feedback(), "text/plain": said}, raw=True)
+            words = {"text/html": self._feedback(), "text/plain": self._sentence()[0]}
+            # The mark lets the hook that cleans a saved notebook take it out again.
+            display(words, raw=True, metadata={"attnlab": "vote"})
 
     def _sentence(self) -> tuple[str, bool]:
         vote, truth = self.vote, self._truth
@@ -241,12 +242,14 @@ class Progress(_Shown):
         reasons, saved = [], 0
         for name, value in self._answers.items():
             if self.verdicts[name].message.startswith(UNDONE):
-                continue
+                continue  # and what was saved of it before stays
             try:
                 kept[name] = self._packed(name, value)
                 saved += 1
             except _Unsaved as reason:
                 reasons.append(f" Not saved: {name}, because {reason}.")
+        if not saved:
+            return "".join(["Nothing is saved yet: no exercise is done.", *reasons])
         try:
             if spoilt:
                 os.replace(self.file, spoilt)
@@ -280,7 +283,8 @@ class Progress(_Shown):
             except Exception as problem:
                 reasons.append(f" Not loaded: {name} ({type(problem).__name__}: {problem}).")
         self.check()
-        return f"Loaded {_answers(loaded)} from {self.file.name}.{''.join(reasons)}"
+        words = f"Loaded {_answers(loaded)} into this kernel from {self.file.name}."
+        return "".join([words, " The cells above keep their text." if loaded else "", *reasons])
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -299,8 +303,7 @@ class Progress(_Shown):
         names = self._names.get(name)
         if names is None:
             raise _Unsaved("its name in the notebook cannot be found")
-        values = (value,) if len(names) == 1 else value
-        helpers: dict[str, str] = {}
+        values, helpers = (value,) if len(names) == 1 else value, {}
         packed = [_pack(value, self._namespace, helpers) for value in values]
         return {"names": names, "values": packed, "helpers": helpers}
 
@@ -354,9 +357,10 @@ def _names_in_call(frame: types.FrameType, answers: dict[str, Any]) -> dict[str,
         tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
     except SyntaxError:
         return {}
-    found = {}
+    found, here = {}, frame.f_lineno
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "progress":
+        is_call = isinstance(node, ast.Call) and node.lineno <= here <= node.end_lineno
+        if is_call and ast.unparse(node.func).split(".")[-1] == "progress":
             for keyword in node.keywords:
                 value = keyword.value
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -370,8 +374,10 @@ def _names_in_call(frame: types.FrameType, answers: dict[str, Any]) -> dict[str,
 
 def _pack(value: Any, namespace: dict[str, Any], helpers: dict[str, str]) -> dict[str, Any]:
     """A function by its source, a value by its numbers."""
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | str):
         return {"value": value}
+    if isinstance(value, Real):
+        return {"value": int(value) if isinstance(value, Integral) else float(value)}
     if isinstance(value, Tensor):
         value = value.detach().cpu()
         return {"tensor": value.tolist(), "dtype": str(value.dtype).removeprefix("torch.")}
