@@ -13,7 +13,143 @@ SECTION_1, SECTION_3 = " See section 1.", " See section 3."
 SECTIONS = " See sections 2 and 3."
 
 
-# --- What an author did ---------------------------------------------------------------------
+def pointing(where, wrong):
+    return [(answer, message + where) for answer, message in wrong]
+
+
+# --- Masked softmax, and attention -----------------------------------------------------------
+
+
+def stable_softmax(scores, mask):
+    shifted = scores - scores.max(dim=-1, keepdim=True).values
+    exp = shifted.exp() * mask
+    return exp / exp.sum(-1, keepdim=True)
+
+
+def loop_softmax(scores, mask):
+    rows = []
+    for row, allowed in zip(scores.double(), mask, strict=True):
+        top = max(x.item() for x in row)
+        exp = [math.exp(x - top) if ok else 0.0 for x, ok in zip(row, allowed, strict=True)]
+        rows.append([e / sum(exp) for e in exp])
+    return torch.tensor(rows)
+
+
+def loop_attention(q, k, v, mask):
+    rows = []
+    for i in range(len(q)):
+        seen = [j for j in range(len(k)) if mask[i, j]]
+        exp = [math.exp(q[i] @ k[j] / math.sqrt(len(q[i]))) for j in seen]
+        rows.append(sum(e * v[j] for e, j in zip(exp, seen, strict=True)) / sum(exp))
+    return torch.stack(rows)
+
+
+def sdpa_and_weights(q, k, v, mask):
+    return torch.zeros(()), F.scaled_dot_product_attention(q[None], k[None], v[None], mask)[0]
+
+
+def softmaxed_without_max(scores, mask):
+    exp = torch.where(mask, scores.exp(), 0.0)
+    return exp / exp.sum(dim=1)[:, None]
+
+
+def softmaxed_with_two_mistakes(scores, mask):  # it overflows as well
+    return scores.exp() / scores.exp().sum(-1, keepdim=True) * mask
+
+
+def divided_by_sum(scores, mask):
+    kept = scores.masked_fill(~mask, 0.0)
+    return kept / kept.sum(1)[:, None]
+
+
+def attend(scale=None, mask=lambda m: m, axis=-1):
+    def answer(q, k, v, m):
+        factor = q.shape[-1] ** -0.5 if scale is None else scale(q, k)
+        return (q @ k.T * factor).masked_fill(~mask(m), -math.inf).softmax(axis) @ v
+
+    return answer
+
+
+SUM = "You divided by the sum of the scores: that is not what softmax divides."
+QUERIES = "Your softmax runs over the queries: each query shares itself out among the keys."
+AFTER = "You masked after the softmax: the rows no longer sum to 1."
+INVERTED = "True means may attend: you hid those."
+ZEROS = "A score of 0 still gets a share: hidden keys get none."
+UNUSED = "The mask is not used yet."
+NO_SOFTMAX = "The scores are masked, but the softmax is missing."
+OVERFLOW = "exp(1000) overflows: subtract the row's maximum first."
+ONE_MAXIMUM = "One maximum for the whole table is not enough: each row has its own."
+UNSCALED = "The scores are not scaled."
+
+MASKED_SOFTMAX = Answers(
+    right=[
+        lambda s, m: s.masked_fill(~m, -math.inf).softmax(-1),
+        stable_softmax,
+        loop_softmax,
+        lambda s, m: s.masked_fill(~m, -1e9).softmax(-1),  # no row is empty, so this is equal
+        lambda s, m: (s.double() + torch.zeros(m.shape).masked_fill(~m, -math.inf)).softmax(1),
+        lambda s, m: s.softmax(-1) * m / (s.softmax(-1) * m).sum(-1, keepdim=True),
+    ],
+    wrong=pointing(
+        SECTION_1,
+        [
+            (divided_by_sum, SUM),
+            (lambda s, m: s / s.sum(1)[:, None] * m, SUM),
+            (lambda s, m: s.masked_fill(~m, -math.inf).softmax(0), QUERIES),
+            (lambda s, m: s.softmax(1).masked_fill(~m, 0), AFTER),
+            (softmaxed_with_two_mistakes, AFTER),
+            (lambda s, m: s.masked_fill(m, -math.inf).softmax(-1), INVERTED),
+            (softmaxed_without_max, OVERFLOW),
+            (lambda s, m: softmaxed_without_max(s.masked_fill(~m, -math.inf), m | True), OVERFLOW),
+            (lambda s, m: softmaxed_without_max(s - s.max(), m), ONE_MAXIMUM),
+            (lambda s, m: s.masked_fill(~m, 0).softmax(-1), ZEROS),
+            (lambda s, m: (s * m.float()).softmax(-1), ZEROS),
+            (lambda s, m: s.softmax(-1), UNUSED),
+            (lambda s, m: s.masked_fill(~m, -math.inf), NO_SOFTMAX),
+        ],
+    ),
+)
+
+ATTENTION_FUNCTION = Answers(
+    right=[
+        attention,
+        F.scaled_dot_product_attention,
+        loop_attention,
+        sdpa_and_weights,
+        lambda q, k, v, m: (q @ k.T * q.shape[1] ** -0.5).masked_fill(~m, -1e9).softmax(1) @ v,
+    ],
+    wrong=pointing(
+        SECTION_3,
+        [
+            (attend(lambda q, k: 1), UNSCALED),
+            (attend(lambda q, k: 1 / k.shape[1]), "You divided by d_k, not by its square root."),
+            (
+                attend(lambda q, k: 1 / math.sqrt(k.shape[0])),
+                "You scaled by the number of keys, not by a width.",
+            ),
+            (attend(lambda q, k: math.sqrt(k.shape[1])), "Your scale makes the scores larger."),
+            (attend(axis=0), QUERIES),
+            (lambda q, k, v, m: attention(q, k, v), UNUSED),
+            (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v), UNUSED),
+            (attend(mask=lambda m: ~m), INVERTED),
+            (lambda q, k, v, m: attention(q, k, v).weights * m @ v, AFTER),
+            (lambda q, k, v, m: ((q @ k.T) * m / q.shape[1] ** 0.5).softmax(-1) @ v, ZEROS),
+            (lambda q, k, v, m: divided_by_sum(attention(q, k, v).scaled, m) @ v, SUM),
+            (lambda q, k, v, m: attend()(k, q, v, m), "q and k are swapped: queries are rows."),
+            (
+                lambda q, k, v, m: loop_attention(q, k, torch.eye(len(k)), m),
+                "Those are the attention weights: they still have to meet the values.",
+            ),
+            (
+                lambda q, k, v, m: attention(q, k, v, m)[:4],
+                "Those are the attention weights: they still have to meet the values.",
+            ),
+        ],
+    ),
+)
+
+
+# --- What an author did ----------------------------------------------------------------------
 
 
 def divided_in_a_loop(scores, allowed):
@@ -84,7 +220,7 @@ ARTICLE_ROW = Answers(
     ],
 )
 
-# --- The temperature ------------------------------------------------------------------------
+# --- The temperature -------------------------------------------------------------------------
 
 SHARP_TEMPERATURE = Answers(
     right=[
@@ -124,7 +260,7 @@ SHARP_TEMPERATURE = Answers(
     ],
 )
 
-# --- Look, and carry nothing ----------------------------------------------------------------
+# --- Look, and carry nothing -----------------------------------------------------------------
 
 EYE = torch.eye(2)
 ASKING = torch.tensor([[1.0, 3.0], [0.0, 1.0]])  # money gets 0.93
@@ -176,7 +312,7 @@ LOOK_AND_CARRY_NOTHING = Answers(
     ],
 )
 
-# --- The sublayer ---------------------------------------------------------------------------
+# --- The sublayer ----------------------------------------------------------------------------
 
 
 def sublayer(
@@ -294,6 +430,8 @@ ATTENTION_SUBLAYER = Answers(
 )
 
 ANSWERS = {
+    "masked_softmax": MASKED_SOFTMAX,
+    "attention_function": ATTENTION_FUNCTION,
     "article_row": ARTICLE_ROW,
     "sharp_temperature": SHARP_TEMPERATURE,
     "look_and_carry_nothing": LOOK_AND_CARRY_NOTHING,

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from answers import Answers
-from attnlab import attention, merge_heads, rope
+from attnlab import attention, merge_heads, rope, split_heads
 
 SECTION_1, SECTION_2, SECTION_3 = " See section 1.", " See section 2.", " See section 3."
 
@@ -16,7 +16,126 @@ def pointing(where, wrong):
     return [(answer, message + where) for answer, message in wrong]
 
 
-# --- Merge ----------------------------------------------------------------------------------
+# --- Split, and turn one pair ----------------------------------------------------------------
+
+
+def loop_split(x, n_heads):
+    width = x.shape[-1] // n_heads
+    return torch.stack([x[..., h * width : (h + 1) * width] for h in range(n_heads)], dim=1)
+
+
+def rotate_by_matrix(x, positions):
+    turn = [[[math.cos(p), -math.sin(p)], [math.sin(p), math.cos(p)]] for p in positions.tolist()]
+    return (torch.tensor(turn) @ x[:, :, None])[:, :, 0]
+
+
+def rotate_complex(x, positions):
+    turned = torch.view_as_complex(x.contiguous()) * torch.exp(1j * positions)
+    return torch.view_as_real(turned)
+
+
+def rotate_in_place_on_a_copy(x, positions):
+    x = x.clone()
+    a, b = x[:, 0].clone(), x[:, 1].clone()
+    x[:, 0] = a * positions.cos() - b * positions.sin()
+    x[:, 1] = b * positions.cos() + a * positions.sin()
+    return x
+
+
+def rotate_with_signs(x, angles, first, second):
+    c, s = angles.cos(), angles.sin()
+    columns = [x[:, 0] * c + first * x[:, 1] * s, second * x[:, 0] * s + x[:, 1] * c]
+    return torch.stack(columns, dim=1)
+
+
+def rotate_overwriting(x, positions):
+    out = x.clone()
+    out[:, 0] = out[:, 0] * positions.cos() - out[:, 1] * positions.sin()
+    out[:, 1] = out[:, 0] * positions.sin() + out[:, 1] * positions.cos()
+    return out
+
+
+SPLIT = Answers(
+    right=[
+        split_heads,
+        loop_split,
+        lambda x, n: x.view(*x.shape[:2], n, -1).transpose(1, 2),
+        lambda x, n: torch.stack(x.double().chunk(n, dim=-1), dim=1).contiguous(),
+        lambda x, n: x.reshape(*x.shape[:2], n, x.shape[2] // n).permute(0, 2, 1, 3),
+    ],
+    wrong=pointing(
+        SECTION_1,
+        [
+            (
+                lambda x, n: x.view(x.shape[0], n, x.shape[1], x.shape[2] // n),
+                "Right shape, but tokens are mixed: the order of reshape and transpose matters.",
+            ),
+            (
+                lambda x, n: torch.stack([x[..., h::n] for h in range(n)], dim=1),
+                "A head takes neighbouring columns: yours are dealt out in turn.",
+            ),
+            (
+                lambda x, n: x.reshape(*x.shape[:2], x.shape[2] // n, n),
+                "A head takes neighbouring columns: yours are dealt out in turn.",
+            ),
+            (
+                lambda x, n: torch.stack(x.chunk(n, dim=2), dim=2),
+                "The heads still stand behind the sequence.",
+            ),
+            (
+                lambda x, n: x.view(*x.shape[:2], n, -1).permute(0, 2, 3, 1),
+                "Within a head tokens are rows: yours are columns.",
+            ),
+            (
+                lambda x, n: torch.stack(x.chunk(n, dim=1), dim=1),
+                "Heads do not split the sentence: each sees every token.",
+            ),
+            (
+                lambda x, n: x.unflatten(-1, (n, -1)).movedim(2, 0),
+                "With x (2, 6, 15), n_heads 3 the result has shape (3, 2, 6, 5), "
+                "expected (2, 3, 6, 5).",
+            ),
+        ],
+    ),
+)
+
+ROTATE_PAIR = Answers(
+    right=[rope, rotate_by_matrix, rotate_complex, rotate_in_place_on_a_copy],
+    wrong=pointing(
+        SECTION_3,
+        [
+            (lambda x, p: rotate_with_signs(x, p, 1, -1), "You turn clockwise."),
+            (
+                lambda x, p: rotate_with_signs(x, p * math.pi / 180, -1, 1),
+                "The angles are radians, not degrees.",
+            ),
+            (
+                lambda x, p: rotate_with_signs(x, p[0], -1, 1),
+                "Every row turns by the same angle: each position has its own.",
+            ),
+            (
+                lambda x, p: rotate_with_signs(x, torch.tensor(1.0), -1, 1),
+                "Every row turns by the same angle: each position has its own.",
+            ),
+            (
+                lambda x, p: (x.T * p.cos()).T,
+                "That shrinks the vector: a rotation mixes its coordinates.",
+            ),
+            (lambda x, p: (x.T + p).T, "You added the angle: it is to turn the vector."),
+            (
+                lambda x, p: rotate_with_signs(x, p, 1, 1),
+                "A sign is missing: a rotation keeps the length.",
+            ),
+            (
+                rotate_overwriting,
+                "The new first coordinate went into the second: that needs the old one.",
+            ),
+        ],
+    ),
+)
+
+
+# --- Merge -----------------------------------------------------------------------------------
 
 
 def merged_word_by_word(x):
@@ -80,7 +199,7 @@ MERGE = Answers(
     ),
 )
 
-# --- Parameters -----------------------------------------------------------------------------
+# --- Parameters ------------------------------------------------------------------------------
 
 N = 4 * 768**2
 ONE_HEAD_ALL = "Each head has only its own 64 columns: 12 heads do not cost 12 times as much."
@@ -117,7 +236,7 @@ PARAMETERS_OF_HEADS = Answers(
     ),
 )
 
-# --- Positions ------------------------------------------------------------------------------
+# --- Positions -------------------------------------------------------------------------------
 
 
 def added_in_a_loop(e, p):
@@ -190,7 +309,7 @@ ADD_POSITIONS = Answers(
     + [(added_in_place, "The numbers are right, but you overwrite the input e.")],
 )
 
-# --- A key that is liked from afar ----------------------------------------------------------
+# --- A key that is liked from afar -----------------------------------------------------------
 
 Q = torch.tensor([1.0, 0.5])
 
@@ -248,7 +367,7 @@ FAR_KEY = Answers(
     ],
 )
 
-# --- Attention with RoPE --------------------------------------------------------------------
+# --- Attention with RoPE ---------------------------------------------------------------------
 
 
 def roped(q, k, v, positions, in_q=1, in_k=1, in_v=0, **more):
@@ -347,6 +466,8 @@ ROPE_ATTENTION = Answers(
 )
 
 ANSWERS = {
+    "split": SPLIT,
+    "rotate_pair": ROTATE_PAIR,
     "merge": MERGE,
     "parameters_of_heads": PARAMETERS_OF_HEADS,
     "add_positions": ADD_POSITIONS,

@@ -16,7 +16,147 @@ def pointing(where, wrong):
     return [(answer, message + where) for answer, message in wrong]
 
 
-# --- What shore needs -----------------------------------------------------------------------
+# --- Bytes, and a step with a cache ----------------------------------------------------------
+
+
+def loop_step(q_new, k_new, v_new, K, V):
+    K, V = torch.cat([K, k_new]), torch.cat([V, v_new])
+    exp = [math.exp(float(q_new[0] @ key) / math.sqrt(K.shape[1])) for key in K]
+    return (sum(e * v for e, v in zip(exp, V, strict=True)) / sum(exp))[None], K, V
+
+
+def roomy_step(q_new, k_new, v_new, K, V):
+    room_k, room_v = torch.zeros(len(K) + 1, K.shape[1]), torch.zeros(len(V) + 1, V.shape[1])
+    room_k[:-1], room_v[:-1], room_k[-1], room_v[-1] = K, V, k_new[0], v_new[0]
+    return [(q_new @ room_k.T / room_k.shape[1] ** 0.5).softmax(-1) @ room_v, room_k, room_v]
+
+
+def step_over(keys, values, scale=None, axis=-1):
+    def answer(q, k, v, K, V):
+        all_k, all_v = keys(k, K), values(v, V)
+        factor = K.shape[1] ** -0.5 if scale is None else scale
+        return (q @ all_k.T * factor).softmax(axis) @ all_v, torch.cat((K, k)), torch.cat((V, v))
+
+    return answer
+
+
+def behind(new, old):
+    return torch.cat((old, new))
+
+
+def step_returning(keys, values):
+    def answer(q, k, v, K, V):
+        output = step_over(behind, behind)(q, k, v, K, V)[0]
+        return output, keys(k, K), values(v, V)
+
+    return answer
+
+
+def step_left_out(q, k, v, K, V):
+    return F.scaled_dot_product_attention(q[None], K[None], V[None])[0], K, V
+
+
+def step_causal(q, k, v, K, V):
+    all_k, all_v = torch.cat((K, k)), torch.cat((V, v))
+    out = F.scaled_dot_product_attention(q[None], all_k[None], all_v[None], is_causal=True)[0]
+    return out, all_k, all_v
+
+
+def step_wide(q, k, v, K, V):
+    K, V = torch.cat([K, k], dim=1), torch.cat([V, v], dim=1)
+    return (q @ K.T).softmax(-1) @ V, K, V
+
+
+TOP_LEFT = "The new token sees the first key only: your causal mask is aligned at the top left."
+UNSCALED = "The scores are not scaled."
+
+CACHE_BYTES = Answers(
+    right=[
+        lambda layers, heads, width, n, batch, size: 2 * layers * heads * width * n * batch * size,
+        lambda *sizes: 2 * math.prod(sizes),
+        lambda *sizes: torch.tensor(sizes).prod() * 2,
+        lambda *sizes: float(np.prod(sizes)) / 0.5,
+    ],
+    wrong=pointing(
+        SECTION_3,
+        [
+            (lambda *n: math.prod(n), "A cache holds more than the keys."),
+            (
+                lambda *n: 3 * math.prod(n),
+                "A cache holds no queries: old ones are never needed again.",
+            ),
+            (
+                lambda *n: 2 * math.prod(n) * n[3],
+                "The cache grows with the positions, not with their square.",
+            ),
+            (lambda layers, *n: 2 * math.prod(n), "That is one layer: each keeps its own."),
+            (
+                lambda *n: 2 * math.prod(n) / n[4],
+                "That is one sequence: each of the batch keeps its own.",
+            ),
+            (
+                lambda layers, heads, *n: 2 * layers * math.prod(n),
+                "That is one head: each keeps its own.",
+            ),
+            (lambda *n: 2 * math.prod(n[:5]), "You counted numbers: each takes some bytes."),
+        ],
+    ),
+)
+
+DECODE_STEP = Answers(
+    right=[
+        loop_step,
+        roomy_step,
+        lambda q, k, v, K, V: (
+            attention(q, torch.cat((K, k)), torch.cat((V, v))).output.double(),
+            torch.cat((K, k)),
+            torch.cat((V, v)),
+        ),
+        lambda q, k, v, K, V: (
+            F.scaled_dot_product_attention(
+                q[None], torch.cat((K, k))[None], torch.cat((V, v))[None]
+            )[0],
+            torch.cat((K, k)),
+            torch.cat((V, v)),
+        ),
+    ],
+    wrong=pointing(
+        SECTION_3,
+        [
+            (step_left_out, "The new token is left out: it attends to itself too."),
+            (
+                step_over(lambda k, K: K, lambda v, V: V),
+                "The new token is left out: it attends to itself too.",
+            ),
+            (
+                step_returning(lambda k, K: K, lambda v, V: V),
+                "The output is right, but the cache comes back without the new token.",
+            ),
+            (
+                step_returning(lambda k, K: torch.cat((k, K)), lambda v, V: torch.cat((v, V))),
+                "The output is right, but the new token stands first in the cache: it comes last.",
+            ),
+            (step_wide, "You joined along the width: a new token is a new row."),
+            (
+                lambda q, k, v, K, V: (q, torch.cat((k, K), 1), V),
+                "You joined along the width: a new token is a new row.",
+            ),
+            (step_over(behind, behind, scale=1), UNSCALED),
+            (
+                step_over(lambda k, K: k, lambda v, V: v),
+                "The new token attends to itself only: it may see the whole cache.",
+            ),
+            (step_causal, TOP_LEFT),
+            (
+                step_over(behind, behind, axis=0),
+                "Your softmax runs over the queries: with one query every weight is 1.",
+            ),
+        ],
+    ),
+)
+
+
+# --- What shore needs ------------------------------------------------------------------------
 
 ONE_IS_ENOUGH = (
     "One of them is enough: erase one thing at a time, and see what the model loses." + SECTION_2
@@ -56,7 +196,7 @@ WHAT_SHORE_NEEDS = Answers(
     ],
 )
 
-# --- Stale columns --------------------------------------------------------------------------
+# --- Stale columns ---------------------------------------------------------------------------
 
 STALE_COLUMNS = Answers(
     right=[
@@ -89,7 +229,7 @@ STALE_COLUMNS = Answers(
     ),
 )
 
-# --- Shared heads ---------------------------------------------------------------------------
+# --- Shared heads ----------------------------------------------------------------------------
 
 
 def shared_in_a_loop(k, n_heads):
@@ -167,7 +307,7 @@ SHARE_HEADS = Answers(
     ),
 )
 
-# --- A step with RoPE and a cache -----------------------------------------------------------
+# --- A step with RoPE and a cache ------------------------------------------------------------
 
 
 def at(x, position):
@@ -263,7 +403,7 @@ ROPE_DECODE_STEP = Answers(
     ),
 )
 
-# --- Write with a cache ---------------------------------------------------------------------
+# --- Write with a cache ----------------------------------------------------------------------
 
 
 def first_all_then_one(model, ids, n_new):
@@ -394,6 +534,8 @@ WRITE_WITH_CACHE = Answers(
 )
 
 ANSWERS = {
+    "cache_bytes": CACHE_BYTES,
+    "decode_step": DECODE_STEP,
     "what_shore_needs": WHAT_SHORE_NEEDS,
     "stale_columns": STALE_COLUMNS,
     "share_heads": SHARE_HEADS,

@@ -29,7 +29,7 @@ def split(fn: Any) -> Verdict:
         ),
     }
     cases = [(draw(2, 6, 15), 3), (draw(3, 4, 14), 2)]  # H divides S: the last mistake runs
-    return judge(fn, split_heads, cases, wrong)
+    return judge(fn, split_heads, cases, wrong, see="section 1")
 
 
 def rotate_pair(fn: Any) -> Verdict:
@@ -64,7 +64,7 @@ def rotate_pair(fn: Any) -> Verdict:
         "The new first coordinate went into the second: that needs the old one.": overwritten,
     }
     cases = [(draw(5, 2), torch.tensor([2, 0, 7, 1, 3])), (draw(3, 2), torch.tensor([4, 11, 2]))]
-    return judge(fn, right, cases, wrong)
+    return judge(fn, right, cases, wrong, see="section 3")
 
 
 def merge(fn: Any) -> Verdict:

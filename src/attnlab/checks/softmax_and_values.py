@@ -50,7 +50,9 @@ def masked_softmax(fn: Any) -> Verdict:
     }
     large = torch.tensor([[1000.0], [-1000.0], [0.0], [1000.0]])
     cases = [(draw(3, 5), some(3, 5)), (draw(7, 4), some(7, 4)), (draw(4, 3) + large, some(4, 3))]
-    return judge(fn, lambda scores, mask: hide(scores, mask).softmax(-1), cases, wrong)
+    return judge(
+        fn, lambda scores, mask: hide(scores, mask).softmax(-1), cases, wrong, see="section 1"
+    )
 
 
 def attention_function(fn: Any) -> Verdict:
@@ -92,7 +94,7 @@ def attention_function(fn: Any) -> Verdict:
     def last(result: Any) -> Any:
         return result[-1] if isinstance(result, tuple) and result else result
 
-    return judge(fn, right, cases, wrong, pick=last)
+    return judge(fn, right, cases, wrong, pick=last, see="section 3")
 
 
 def article_row(fn: Any) -> Verdict:

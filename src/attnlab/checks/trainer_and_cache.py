@@ -27,7 +27,7 @@ def cache_bytes(fn: Any) -> Verdict:
         "That is one head: each keeps its own.": lambda *n: right(*n) // n[1],
         "You counted numbers: each takes some bytes.": lambda *n: right(*n) // n[5],
     }
-    return judge(fn, right, [(3, 5, 7, 11, 13, 4), (5, 3, 11, 7, 17, 8)], wrong)
+    return judge(fn, right, [(3, 5, 7, 11, 13, 4), (5, 3, 11, 7, 17, 8)], wrong, see="section 3")
 
 
 def decode_step(fn: Any) -> Verdict:
@@ -75,7 +75,7 @@ def decode_step(fn: Any) -> Verdict:
         (draw(1, d), draw(1, d), draw(1, d_v), draw(s, d), draw(s, d_v))
         for s, d, d_v in ((5, 3, 2), (4, 7, 5))
     ]
-    return judge(fn, right, cases, wrong, names=("output", "K", "V"))
+    return judge(fn, right, cases, wrong, names=("output", "K", "V"), see="section 3")
 
 
 @never_raising
@@ -262,7 +262,7 @@ def rope_decode_step(fn: Any) -> Verdict:
     }
     cases = [
         (draw(1, d), draw(1, d), draw(1, d_v), draw(s, d), draw(s, d_v))
-        for s, d, d_v in ((5, 4, 2), (3, 6, 4))
+        for s, d, d_v in ((5, 6, 2), (3, 4, 4))
     ]
     return judge(fn, right, cases, wrong, names=("output", "K", "V"), see="section 3")
 
