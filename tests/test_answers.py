@@ -11,7 +11,7 @@ import torch
 from answers import bank
 
 from attnlab import checks
-from attnlab.checks import guard
+from attnlab.checks import guard, judging
 from attnlab.checks.judging import UNDONE
 
 BANK = bank()
@@ -353,7 +353,7 @@ COUNTS = {}
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_every_mutant_that_changes_the_result_is_rejected(path, monkeypatch):
-    monkeypatch.setattr(guard, "LIMIT", 1.0)
+    monkeypatch.setattr(guard, "LIMIT", 0.5)
     names, solutions = notebook_functions(path)
     functions = [(check, tree) for check, tree in solutions if isinstance(tree, ast.FunctionDef)]
     assert functions
@@ -362,6 +362,37 @@ def test_every_mutant_that_changes_the_result_is_rejected(path, monkeypatch):
         assert passed == [], check
         assert changed >= 3, check
         COUNTS[check] = changed, ran
+
+
+def test_a_check_that_looks_at_shapes_only_lets_mutants_pass(monkeypatch):
+    monkeypatch.setattr(judging, "_close", lambda x, y, rtol: torch.ones_like(x).bool())
+    names, solutions = notebook_functions(SOURCES[1])
+    passed, *_ = survivors("scores", dict(solutions)["scores"], names)
+    assert {"another argument", "swap"} <= {kind for kind, _ in passed}
+
+
+def is_number(x):
+    return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+def numbers_of(name):
+    """The numbers of an exercise whose answer is one or several numbers, else nothing."""
+    answer = BANK[name].right[0]
+    parts = answer if isinstance(answer, tuple) else (answer,)
+    return parts if all(map(is_number, parts)) else ()
+
+
+NUMBERS = [name for name in BANK if numbers_of(name)]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_other_number_is_rejected(name):
+    parts = numbers_of(name)
+    for i, x in enumerate(parts):
+        for other in {x + 1, x - 1, 2 * x, x / 2, x**2, -x, 1.1 * x, 0} - {x}:
+            changed = (*parts[:i], other, *parts[i + 1 :])
+            answer = changed if isinstance(BANK[name].right[0], tuple) else other
+            assert not verdict_on(name, answer), answer
 
 
 def test_mutants_are_many(figure):

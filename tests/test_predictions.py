@@ -5,6 +5,7 @@ import linecache
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -434,6 +435,21 @@ def test_in_a_real_kernel_answers_survive_a_restart_and_nothing_waits(tmp_path):
         )
         assert "".join(printed).endswith("✓ Right, on 2 inputs of different sizes.\n")
         assert len("".join(printed)) < 300
+        # Stop ends an answer that never ends, and the kernel goes on.
+        executed(client, "checks.guard.LIMIT = 500\ndef endless(ids, E):\n    while True: pass")
+        # stop_on_error would drop what is sent within the next moment.
+        begun = "print('begun', flush=True)\nchecks.lookup(endless)"
+        client.execute(begun, stop_on_error=False)
+        said = []
+        while "error" not in said:
+            message = client.get_iopub_msg(timeout=60)
+            said.append(message["msg_type"])
+            if said[-1] == "stream":
+                time.sleep(0.5)
+                manager.interrupt_kernel()
+        assert message["content"]["ename"] == "KeyboardInterrupt"
+        _, printed = executed(client, "print(checks.lookup(my_lookup))")
+        assert printed[0].startswith("✓")
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
