@@ -17,7 +17,7 @@ def pointing(where, wrong):
     return [(answer, message + where) for answer, message in wrong]
 
 
-# --- Masked softmax, and attention -----------------------------------------------------------
+# --- Masked softmax, and attention ----------------------------------------------------------
 
 
 def stable_softmax(scores, mask):
@@ -149,7 +149,7 @@ ATTENTION_FUNCTION = Answers(
 )
 
 
-# --- What an author did ----------------------------------------------------------------------
+# --- What an author did ---------------------------------------------------------------------
 
 
 def divided_in_a_loop(scores, allowed):
@@ -220,7 +220,7 @@ ARTICLE_ROW = Answers(
     ],
 )
 
-# --- The temperature -------------------------------------------------------------------------
+# --- The temperature ------------------------------------------------------------------------
 
 SHARP_TEMPERATURE = Answers(
     right=[
@@ -260,7 +260,7 @@ SHARP_TEMPERATURE = Answers(
     ],
 )
 
-# --- Look, and carry nothing -----------------------------------------------------------------
+# --- Look, and carry nothing ----------------------------------------------------------------
 
 EYE = torch.eye(2)
 ASKING = torch.tensor([[1.0, 3.0], [0.0, 1.0]])  # money gets 0.93
@@ -312,7 +312,7 @@ LOOK_AND_CARRY_NOTHING = Answers(
     ],
 )
 
-# --- The sublayer ----------------------------------------------------------------------------
+# --- The sublayer ---------------------------------------------------------------------------
 
 
 def sublayer(

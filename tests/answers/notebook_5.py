@@ -16,7 +16,7 @@ def pointing(where, wrong):
     return [(answer, message + where) for answer, message in wrong]
 
 
-# --- Split, and turn one pair ----------------------------------------------------------------
+# --- Split, and turn one pair ---------------------------------------------------------------
 
 
 def loop_split(x, n_heads):
@@ -135,7 +135,7 @@ ROTATE_PAIR = Answers(
 )
 
 
-# --- Merge -----------------------------------------------------------------------------------
+# --- Merge ----------------------------------------------------------------------------------
 
 
 def merged_word_by_word(x):
@@ -199,7 +199,7 @@ MERGE = Answers(
     ),
 )
 
-# --- Parameters ------------------------------------------------------------------------------
+# --- Parameters -----------------------------------------------------------------------------
 
 N = 4 * 768**2
 ONE_HEAD_ALL = "Each head has only its own 64 columns: 12 heads do not cost 12 times as much."
@@ -236,7 +236,7 @@ PARAMETERS_OF_HEADS = Answers(
     ),
 )
 
-# --- Positions -------------------------------------------------------------------------------
+# --- Positions ------------------------------------------------------------------------------
 
 
 def added_in_a_loop(e, p):
@@ -309,7 +309,7 @@ ADD_POSITIONS = Answers(
     + [(added_in_place, "The numbers are right, but you overwrite the input e.")],
 )
 
-# --- A key that is liked from afar -----------------------------------------------------------
+# --- A key that is liked from afar ----------------------------------------------------------
 
 Q = torch.tensor([1.0, 0.5])
 
@@ -367,7 +367,7 @@ FAR_KEY = Answers(
     ],
 )
 
-# --- Attention with RoPE ---------------------------------------------------------------------
+# --- Attention with RoPE --------------------------------------------------------------------
 
 
 def roped(q, k, v, positions, in_q=1, in_k=1, in_v=0, **more):

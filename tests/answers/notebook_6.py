@@ -16,7 +16,7 @@ def pointing(where, wrong):
     return [(answer, message + where) for answer, message in wrong]
 
 
-# --- Bytes, and a step with a cache ----------------------------------------------------------
+# --- Bytes, and a step with a cache ---------------------------------------------------------
 
 
 def loop_step(q_new, k_new, v_new, K, V):
@@ -141,7 +141,16 @@ DECODE_STEP = Answers(
                 lambda q, k, v, K, V: (q, torch.cat((k, K), 1), V),
                 "You joined along the width: a new token is a new row.",
             ),
+            (
+                step_over(lambda k, K: K + k, lambda v, V: V + v, returned=True),
+                "You added the new token to every old one: it is a row of its own.",
+            ),
+            (step_overwriting, "You overwrote the last token: the cache grows by a row."),
             (step_over(behind, behind, scale=1), UNSCALED),
+            (
+                lambda q, k, v, K, V: step_over(behind, behind, (len(K) + 1) ** -0.5)(q, k, v, K, V),
+                "You scaled by the number of keys, not by a width.",
+            ),
             (
                 step_over(lambda k, K: k, lambda v, V: v),
                 "The new token attends to itself only: it may see the whole cache.",
@@ -156,7 +165,7 @@ DECODE_STEP = Answers(
 )
 
 
-# --- What shore needs ------------------------------------------------------------------------
+# --- What shore needs -----------------------------------------------------------------------
 
 ONE_IS_ENOUGH = (
     "One of them is enough: erase one thing at a time, and see what the model loses." + SECTION_2
@@ -196,7 +205,7 @@ WHAT_SHORE_NEEDS = Answers(
     ],
 )
 
-# --- Stale columns ---------------------------------------------------------------------------
+# --- Stale columns --------------------------------------------------------------------------
 
 STALE_COLUMNS = Answers(
     right=[
@@ -229,7 +238,7 @@ STALE_COLUMNS = Answers(
     ),
 )
 
-# --- Shared heads ----------------------------------------------------------------------------
+# --- Shared heads ---------------------------------------------------------------------------
 
 
 def shared_in_a_loop(k, n_heads):
@@ -307,7 +316,7 @@ SHARE_HEADS = Answers(
     ),
 )
 
-# --- A step with RoPE and a cache ------------------------------------------------------------
+# --- A step with RoPE and a cache -----------------------------------------------------------
 
 
 def at(x, position):
@@ -403,7 +412,7 @@ ROPE_DECODE_STEP = Answers(
     ),
 )
 
-# --- Write with a cache ----------------------------------------------------------------------
+# --- Write with a cache ---------------------------------------------------------------------
 
 
 def first_all_then_one(model, ids, n_new):
