@@ -91,13 +91,9 @@ river_bank = encode("river bank")  # ids (S,)
 money_bank = encode("money bank")
 print("river bank", river_bank.tolist(), "->", E[river_bank].tolist())
 print("money bank", money_bank.tolist(), "->", E[money_bank].tolist())
-assert torch.equal(E[river_bank][1], E[money_bank][1])
-beside_river, beside_money = E[river_bank][1].tolist(), E[money_bank][1].tolist()
-banks_vote.answer(
-    "[1, 0] both times"
-    if beside_river == beside_money == [1, 0]
-    else "one near river, one near money"
-)
+same = torch.equal(E[river_bank][1], E[money_bank][1])
+assert same
+banks_vote.answer("[1, 0] both times" if same else "one near river, one near money")
 
 # %% [markdown]
 # *bank* is [1, 0] both times.
@@ -301,6 +297,7 @@ print(
     f"bank and river side {river_side:.1f}, bank and money side {money_side:.1f}, across {across:.1f}"
 )
 assert min(river_side, money_side) > across + 0.1
+assert len(sentences) == 4_000
 picture
 
 # %% [markdown]

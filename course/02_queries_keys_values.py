@@ -65,14 +65,15 @@ X = E[encode("river bank")]  # (S, D) = (2, 2)
 # It takes the dot product of its embedding with the embedding of each word of the phrase, its own included.
 # The vector that asks is called the **query**, the vector it is compared with a **key**, and the dot product is a **score**.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** *bank* is [1, 0] and *river* is [2, 0].
-# Which score does *bank* give to *river*, and which to itself?
+# %% Guess: a score tags=["predict"]
+score_guess = predict("bank is [1, 0], river is [2, 0]. Which score does bank give to river?")
+score_guess
 
 # %% The scores of bank, one at a time
 river, bank = X
 print("bank . river =", (bank @ river).item())
 print("bank . bank  =", (bank @ bank).item())
+score_guess.answer(bank @ river)
 
 # %% [markdown]
 # All scores form a grid.

@@ -205,6 +205,7 @@ assert all(abs(s - 0.37) < 0.07 for _, s in by_root)
 assert abs(by_width[-1][0] - 0.13) < 0.01 and abs(by_width[-1][1] - 0.015) < 0.001
 alike = torch.randn(1000, 512, generator=torch.Generator().manual_seed(0))
 assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
+assert len(q) == 2_000
 
 # %% Explorer: width and scale tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
@@ -474,6 +475,7 @@ checks.head_scale(my_scale)
 
 # %% Exercise 3.2, a solution jupyter={"source_hidden": true} tags=["solution"]
 # A solution: unfold it when you have tried
+assert 768 / 12 == 64  # the width of one head
 checks.head_scale((768 / 12) ** -0.5)
 
 # %% [markdown]

@@ -298,6 +298,10 @@ NEAREST = Answers(
             "That is the cosine: the id it belongs to is asked for." + SECTION_2,
         ),
         (
+            lambda i, E: (i + 1) % len(E),
+            "With i 2, E (7, 2) the result is 3, expected 5." + SECTION_2,
+        ),
+        (
             lambda i, E: F.cosine_similarity(E, E[i], dim=1),
             "That is the cosine: the id it belongs to is asked for." + SECTION_2,
         ),

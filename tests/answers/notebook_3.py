@@ -255,7 +255,7 @@ def leaks_in_a_loop(allowed):
 
 ALWAYS = "That is how many positions have an answer, whatever the mask." + SECTION_2
 SEES_PAST = "That is the past, which every position may see." + SECTION_2
-WHICH = "That says which ones: count them." + SECTION_2
+WHICH = "That says which ones, or whether any: count them." + SECTION_2
 
 LEAKS = Answers(
     right=[
@@ -297,6 +297,11 @@ LEAKS = Answers(
         (lambda allowed: len(allowed), ALWAYS),
         (lambda allowed: allowed.diagonal(1), WHICH),
         (lambda allowed: torch.where(allowed.diagonal(1))[0], WHICH),
+        (lambda allowed: allowed.diagonal(1).any(), WHICH),
+        (
+            lambda allowed: int(allowed[:2].sum()),
+            "With allowed (6, 6) the result is 7, expected 3." + SECTION_2,
+        ),
     ],
 )
 
