@@ -85,6 +85,7 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # %% Bank's row by hand
 row = torch.tensor([1.4142, 0.7071])
 exps = row.exp()  # (S_k,)
+print("scores", row)
 print("exp   ", exps)
 print("shares", exps / exps.sum())
 print(f"the first is {exps[0] / exps[1]:.2f} times the second")
@@ -118,9 +119,9 @@ print("over the wrong axis:", wrong)
 
 # %% Large scores, and the temperature
 large = torch.tensor([1000.0, 0.0])
-print("naive :", (large.exp() / large.exp().sum()).tolist())
+print("naive :", (large.exp() / large.exp().sum()).tolist(), " exp(1000) is", large.exp()[0].item())
 shifted = large - large.max()  # only differences matter
-print("stable:", (shifted.exp() / shifted.exp().sum()).tolist())
+print("stable:", (shifted.exp() / shifted.exp().sum()).tolist(), " from", shifted.tolist())
 for temperature in (0.1, 1.0, 10.0):
     print(f"temperature {temperature:4}:", (row / temperature).softmax(dim=-1))
 
@@ -150,6 +151,7 @@ vote
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
 keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
+print("scores", article)
 print("softmax gives", right)
 print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
 recipes = {
@@ -657,6 +659,8 @@ checks.sharp_temperature(my_temperature)
 # %% Exercise 4.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 temperature_solution = 0.7071 / math.log(99)  # about 0.154
+share = (row / temperature_solution).softmax(dim=-1)[0]
+print(f"river gets {share:.2f}")
 checks.sharp_temperature(temperature_solution)
 
 # %% [markdown] tags=["further"]

@@ -27,8 +27,8 @@
 # No. They are computed anew for every input. Learned are the parameters W_Q, W_K, W_V (and, below, W_O).
 # </details>
 #
-# <details><summary>A word has weight 0.9 on another. Does that other word's value matter?</summary>
-# Yes: the output is weight times value. A weight of 0.9 on a value of zero carries nothing.
+# <details><summary>A word has a weight near 1 on another. Does that other word's value matter?</summary>
+# Yes: the output is weight times value. A weight near 1 on a value of zero carries nothing.
 # </details>
 #
 # Then run the folded cell below: it imports what this notebook uses.
@@ -156,6 +156,7 @@ plots.flow(axes, boxes, [(i, i + 1) for i in range(4)], "Through three heads", s
 one_head = seeded(lambda: MultiHeadAttention(12, n_heads=1), 0)
 count = [sum(p.numel() for p in m.parameters()) for m in (one_head, module)]
 print("parameters with one head and with three:", count)
+print("width 768 in 12 heads: each is", 768 // 12, "wide")
 assert count[0] == count[1]
 picture
 
@@ -428,6 +429,7 @@ picture
 
 # %% mole in three senses
 mole = recorded_mole()  # states (12, 7, D): 12 sentences; before block 1 and after each
+print("states", shape(mole.states))
 same_sense = []
 for layer in range(7):
     states = F.normalize(mole.states[:, layer], dim=1)  # (12, D), length 1
