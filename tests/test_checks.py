@@ -369,6 +369,24 @@ def test_the_right_number_of_a_single_value_is_not_given_away():
     assert said(checks.head_scale(0.2)) == "The factor is 0.2, which is not right."
 
 
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        (lambda X, Q, K: Q @ X, "Is one of them to be transposed?"),
+        (lambda X, Q, K: X @ Q - X.sum(1), "Does a sum need keepdim=True, or a mask another axis?"),
+        (lambda X, Q, K: X.long().softmax(-1), "Those are integers: use .float()."),
+        (lambda X, Q, K: X.long().mean(0), "Those are integers: use .float()."),
+        (lambda X, Q, K: X & X, "A mask is boolean: use .bool()."),
+        (lambda X, Q, K: ~X, "A mask is boolean: use .bool()."),
+        (lambda X, Q: X, "Its arguments have to stay as they were."),
+        (lambda X, Q, K: X.softmax(), '"dim".'),
+    ],
+)  # fmt: skip
+def test_what_torch_complains_about_gets_a_hint(answer, end):
+    message = checks.scores(answer).message
+    assert "your function raised" in message and message.endswith(end)
+
+
 def test_torch_refusing_integers_is_not_taken_for_an_empty_exercise():
     verdict = checks.causal_scores(lambda s: s.long().softmax(-1))
     assert "NotImplementedError" in verdict.message

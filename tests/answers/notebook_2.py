@@ -68,6 +68,19 @@ SCORES = Answers(
         (lambda X, Q, K: scores_in_a_loop(X, Q, K) / math.sqrt(Q.shape[-1]), SCALED),
         (lambda X, Q, K: F.softmax(X @ Q @ (X @ K).T, dim=1), WEIGHTS),
         (lambda X, Q, K: attention(X @ Q, X @ K, X).weights, WEIGHTS),
+        (
+            lambda X, Q, K: X @ Q @ (X @ K),
+            "Every query meets every key: for that the keys have to be columns." + SECTION_2,
+        ),
+        (
+            lambda X, Q, K: torch.einsum("sd,se->de", X @ Q, X @ K),
+            "You compared columns with columns: words are rows." + SECTION_2,
+        ),
+        (lambda X, Q, K: Q @ K.T, "Those two matrices know no word: X is missing." + SECTION_2),
+        (
+            lambda X, Q, K: F.cosine_similarity((X @ Q)[:, None], (X @ K)[None], dim=-1),
+            "These are cosines: raw scores keep the lengths." + SECTION_2,
+        ),
     ],
 )
 

@@ -71,6 +71,7 @@ def attend(scale=None, mask=lambda m: m, axis=-1):
 
 
 SUM = "You divided by the sum of the scores: that is not what softmax divides."
+WHOLE_TABLE = "You divided by the sum of the whole table: each row has its own."
 QUERIES = "Your softmax runs over the queries: each query shares itself out among the keys."
 AFTER = "You masked after the softmax: the rows no longer sum to 1."
 INVERTED = "True means may attend: you hid those."
@@ -95,6 +96,9 @@ MASKED_SOFTMAX = Answers(
         [
             (divided_by_sum, SUM),
             (lambda s, m: s / s.sum(1)[:, None] * m, SUM),
+            (lambda s, m: s / s.sum(1, keepdim=True), SUM),
+            (lambda s, m: s.exp() / s.exp().sum(), WHOLE_TABLE),
+            (lambda s, m: s.exp().where(m, 0) / s.exp().where(m, 0).sum(), WHOLE_TABLE),
             (lambda s, m: s.masked_fill(~m, -math.inf).softmax(0), QUERIES),
             (lambda s, m: s.softmax(1).masked_fill(~m, 0), AFTER),
             (softmaxed_with_two_mistakes, AFTER),

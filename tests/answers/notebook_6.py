@@ -52,6 +52,16 @@ def step_returning(keys, values):
     return answer
 
 
+def step_adding(q, k, v, K, V):
+    K, V = K + k, V + v
+    return (q @ K.T / K.shape[1] ** 0.5).softmax(-1) @ V, K, V
+
+
+def step_overwriting(q, k, v, K, V):
+    K[-1], V[-1] = k, v
+    return (q @ K.T / K.shape[1] ** 0.5).softmax(-1) @ V, K, V
+
+
 def step_left_out(q, k, v, K, V):
     return F.scaled_dot_product_attention(q[None], K[None], V[None])[0], K, V
 
@@ -141,14 +151,13 @@ DECODE_STEP = Answers(
                 lambda q, k, v, K, V: (q, torch.cat((k, K), 1), V),
                 "You joined along the width: a new token is a new row.",
             ),
-            (
-                step_over(lambda k, K: K + k, lambda v, V: V + v, returned=True),
-                "You added the new token to every old one: it is a row of its own.",
-            ),
+            (step_adding, "You added the new token to every old one: it is a row of its own."),
             (step_overwriting, "You overwrote the last token: the cache grows by a row."),
             (step_over(behind, behind, scale=1), UNSCALED),
             (
-                lambda q, k, v, K, V: step_over(behind, behind, (len(K) + 1) ** -0.5)(q, k, v, K, V),
+                lambda q, k, v, K, V: step_over(behind, behind, (len(K) + 1) ** -0.5)(
+                    q, k, v, K, V
+                ),
                 "You scaled by the number of keys, not by a width.",
             ),
             (

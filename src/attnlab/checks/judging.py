@@ -129,13 +129,15 @@ def judge(
 
     got, want, case = results[bad[0]], wanted[bad[0]], cases[bad[0]]
     raised = isinstance(got, BaseException)
-    # A mistake that shows in every case; or, of two made at once, the one that shows first.
-    for where in [range(len(cases))] if raised else [range(len(cases)), bad[:1]]:
+    # A mistake that shows in every case; or, of two made at once, the one that shows first. But one
+    # small count may equal that of a mistake by chance.
+    count = not raised and want[0].ndim == 0 and not want[0].is_floating_point()
+    for where in [range(len(cases))] if raised or count else [range(len(cases)), bad[:1]]:
         for sentence, mistakes in wrong.items():
             if any(all(makes(mistake, i) for i in where) for mistake in each(mistakes)):
                 return Verdict(False, pointing(sentence, see))
     if raised:
-        text = f"your function raised {_words(got)}."
+        text = f"your function raised {_words(got)}.{_help(_words(got))}"
     else:
         text = difference(got, want, names, rtol, reveal=bool(case)) + "."
     if case:
@@ -246,6 +248,22 @@ def _words(error: BaseException) -> str:
         text = ""
     text = text.rstrip(".") if len(text) <= 200 else text[:200] + "..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# What to look at when torch complains, by what it says.
+_HELP = [
+    ("shapes cannot be multiplied", "Is one of them to be transposed?"),
+    ("must match the size of tensor", "Does a sum need keepdim=True, or a mask another axis?"),
+    ("not implemented for 'Long'", "Those are integers: use .float()."),
+    ("could not infer output dtype", "Those are integers: use .float()."),
+    ("bitwise_", "A mask is boolean: use .bool()."),
+    ("only implemented on integer and Boolean", "A mask is boolean: use .bool()."),
+    ("were given", "Its arguments have to stay as they were."),
+]
+
+
+def _help(words: str) -> str:
+    return next((f" {hint}" for part, hint in _HELP if part in words), "")
 
 
 # --- Inputs ---------------------------------------------------------------------------------

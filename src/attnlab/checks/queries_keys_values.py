@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
+from torch.nn.functional import normalize, one_hot
 
 from attnlab.checks.judging import UNDONE, Verdict, drawer, judge, never_raising, pointing, undone
 from attnlab.checks.typed import typed
@@ -32,6 +32,14 @@ def scores(fn: Any) -> Verdict:
         "Only one side is projected: queries and keys both are.": (
             lambda X, Q, K: X @ Q @ X.T,
             lambda X, Q, K: X @ (X @ K).T,
+        ),
+        "Every query meets every key: for that the keys have to be columns.": (
+            lambda X, Q, K: (X @ Q) @ (X @ K)
+        ),
+        "You compared columns with columns: words are rows.": lambda X, Q, K: (X @ Q).T @ (X @ K),
+        "Those two matrices know no word: X is missing.": lambda X, Q, K: Q @ K.T,
+        "These are cosines: raw scores keep the lengths.": (
+            lambda X, Q, K: normalize(X @ Q) @ normalize(X @ K).T
         ),
         "These scores are scaled already: the raw ones are asked for.": (
             lambda X, Q, K: right(X, Q, K) / Q.shape[1] ** 0.5,

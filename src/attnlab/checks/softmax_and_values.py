@@ -21,6 +21,11 @@ _SOFTMAX_MISTAKES = {
     "You divided by the sum of the scores: that is not what softmax divides.": (
         lambda s, m: s * m / (s * m).sum(-1, keepdim=True),
         lambda s, m: s / s.sum(-1, keepdim=True) * m,
+        lambda s, m: s / s.sum(-1, keepdim=True),
+    ),
+    "You divided by the sum of the whole table: each row has its own.": (
+        lambda s, m: s.exp() * m / (s.exp() * m).sum(),
+        lambda s, m: s.exp() / s.exp().sum(),
     ),
     "Your softmax runs over the queries: each query shares itself out among the keys.": (
         lambda s, m: hide(s, m).softmax(0)

@@ -60,7 +60,16 @@ def decode_step(fn: Any) -> Verdict:
             lambda q, k, v, K, V: torch.cat((K, k), dim=1),
             lambda q, k, v, K, V: torch.cat((k, K), dim=1),
         ),
+        "You added the new token to every old one: it is a row of its own.": (
+            lambda q, k, v, K, V: (attention(q, K + k, V + v).output, K + k, V + v)
+        ),
+        "You overwrote the last token: the cache grows by a row.": (
+            lambda q, k, v, K, V: right(q, k, v, K[:-1], V[:-1])
+        ),
         "The scores are not scaled.": lambda *x: right(*x, scale=1.0),
+        "You scaled by the number of keys, not by a width.": lambda *x: right(
+            *x, scale=(len(x[3]) + 1) ** -0.5
+        ),
         "The new token attends to itself only: it may see the whole cache.": (
             giving(lambda q, k, v, K, V: v)
         ),
