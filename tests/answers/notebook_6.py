@@ -211,6 +211,7 @@ WHAT_SHORE_NEEDS = Answers(
         ("", THE_THREE),
         ([], THE_THREE),
         ([0.0], THE_THREE),
+        (5, THE_THREE),
     ],
 )
 

@@ -95,7 +95,7 @@ def what_shore_needs(answer: Any) -> Verdict:
     """
     if undone(answer):
         return Verdict(False, UNDONE + "run the experiment, then put your answer for the dots.")
-    parts = [answer] if isinstance(answer, str) else answer
+    parts = answer if isinstance(answer, list | tuple | set) else [answer]
     names = ("value of river", "value of bank", "residual")
     said = {
         " ".join(part.lower().replace("the ", "").split()) if isinstance(part, str) else part
