@@ -304,8 +304,8 @@ print("with positions still the same:", same(out_first, out_second))
 vote = predict(
     "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
     {
-        "both go 100 positions further": "",
         "they change places, 1 and 3": "The distance has a direction: two before is not two after.",
+        "both go 100 positions further": "",
         "another key, still at 1": "The distance is the same, the content is not.",
         "none of these": "Turn both hands alike, and the angle between them stays.",
     },
@@ -727,7 +727,7 @@ key_solution = turn(torch.tensor([1.0, 0.5]), 5)  # (2,)
 checks.far_key(key_solution)
 
 # %% [markdown] tags=["further"]
-# With one pair of coordinates, a head can look any distance back: content and distance decide together.
+# So near words are not favoured as such: content and distance decide together.
 #
 # **Exercise 5.7, build it.** One head with RoPE, without a mask: `q` and `k` are `(S, d)`, `v` is `(S, d_v)`, `positions` `(S,)` may have gaps.
 # You may use `rope(x, positions)`. Return the output `(S, d_v)`.

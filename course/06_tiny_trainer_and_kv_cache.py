@@ -441,9 +441,9 @@ print("cached and uncached outputs agree at all 5 steps")
 vote = predict(
     "We write ten words with the cache and without. How far apart are the logits?",
     {
-        "not at all, but for rounding": "",
         "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
         "a little, since old queries were dropped": "Old queries are never asked again: only the newest position is read.",
+        "not at all, but for rounding": "",
     },
 )
 vote
@@ -821,7 +821,7 @@ checks.share_heads(shared_heads_solution)
 
 # %% [markdown] tags=["further"]
 # **Exercise 6.6, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been turned by their positions 0 to S − 1.
-# Somebody turns the new query and the new key with `rope(x, torch.arange(len(x)))`. Every word alone is right, and the text becomes nonsense. Write the step without the bug.
+# Somebody turns the new query and the new key with `rope(x, torch.arange(len(x)))`. Which position does every new word then get? Write the step without the bug.
 #
 # <details><summary>Hint 1: nudge</summary>
 # There is one new word. What is torch.arange(1)? And where does the word stand?
