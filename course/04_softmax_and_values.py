@@ -137,7 +137,7 @@ for temperature in (0.1, 1.0, 10.0):
 # An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the weights [0.62, 0.38, 0, 0].
 
 # %% Vote: which recipe printed that row? tags=["predict"]
-vote = predict(
+recipe_vote = predict(
     "Which recipe turns 0.8 and 0.5 (and two hidden scores) into 0.62, 0.38, 0 and 0?",
     {
         "hide, then softmax": "Work one out: e^0.8 / (e^0.8 + e^0.5).",
@@ -145,7 +145,7 @@ vote = predict(
         "hide, then divide by the sum": "No exponential: it fails as soon as a score is negative.",
     },
 )
-vote
+recipe_vote
 
 # %% Check the article
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
@@ -160,7 +160,9 @@ recipes = {
     "hide, then divide by the sum": article * keep / article[keep].sum(),
 }
 printed = torch.tensor([0.62, 0.38, 0.0, 0.0])
-vote.answer(next(name for name, r in recipes.items() if torch.allclose(r, printed, atol=0.005)))
+recipe_vote.answer(
+    next(name for name, r in recipes.items() if torch.allclose(r, printed, atol=0.005))
+)
 
 # %% [markdown]
 # The right attention weights are 0.5744 and 0.4256.
@@ -192,7 +194,7 @@ print(output)
 # Now the same for "money bank".
 
 # %% Vote: what changes with the phrase? tags=["predict"]
-vote = predict(
+row_vote = predict(
     "From “river bank” to “money bank”: which numbers in the row of bank change?",
     {
         "its embedding": "The table has one row for bank, whatever stands beside it.",
@@ -200,7 +202,7 @@ vote = predict(
         "its attention weights": "They are computed anew for every input.",
     },
 )
-vote
+row_vote
 
 # %% Same embedding, two outputs
 steps = {}
@@ -210,7 +212,7 @@ for phrase in ("river bank", "money bank"):
     print(f"{phrase}: weights {s.weights[1]}, output {s.output[1]}")
     assert torch.equal(x[1], E[2])  # the embedding of bank, both times
 beside = [s.weights[1] for s in steps.values()]
-vote.answer("its embedding" if torch.equal(*beside) else "its attention weights")
+row_vote.answer("its embedding" if torch.equal(*beside) else "its attention weights")
 picture, axes = plots.panels(1, width=4.6, height=3.4)
 bank = E[2]
 arrows = torch.stack([bank, steps["river bank"].output[1], steps["money bank"].output[1]])
@@ -241,7 +243,7 @@ for word in (0, 1):  # river, money
 # ### Another W_V
 
 # %% Vote: what does W_V move? tags=["predict"]
-vote = predict(
+moved_vote = predict(
     "We put another matrix in the place of W_V. What moves in the row of bank?",
     {
         "the attention weights": "They come from Q and K alone: W_V never meets a score.",
@@ -249,7 +251,7 @@ vote = predict(
         "both": "The weights come from Q and K alone: W_V never meets a score.",
     },
 )
-vote
+moved_vote
 
 # %% Another W_V
 W_V = torch.tensor([[0.5, 0.2], [0.3, 0.8]])  # (D, d_v)
@@ -259,7 +261,7 @@ print("V =", V)
 print("bank's output", s.output[1])
 before = steps["river bank"]
 assert torch.equal(s.weights, before.weights)  # the attention weights did not move
-vote.answer("the output" if not torch.equal(s.output, before.output) else "both")
+moved_vote.answer("the output" if not torch.equal(s.output, before.output) else "both")
 print("the residual, with W_V the identity:", X[1] + steps["river bank"].output[1])
 
 # %% [markdown]
@@ -309,7 +311,7 @@ print("the five lines, the package and PyTorch agree")
 # Put a number in W_Q[0, 1], and *bank* asks in money's direction.
 
 # %% Vote: and the other phrase? tags=["predict"]
-vote = predict(
+river_vote = predict(
     "W_Q[0, 1] goes from 0 to 3, and money gains weight in “money bank”. And river in “river bank”?",
     {
         "river loses weight": "Shares go to the words of the phrase: money is not in it.",
@@ -317,7 +319,7 @@ vote = predict(
         "river gains weight too": "Its key has a 0 where the query has grown.",
     },
 )
-vote
+river_vote
 
 # %% Explorer: teach bank to look for money tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3)
@@ -365,7 +367,7 @@ for knob in (0.0, 1.0, 3.0):
         f"W_Q[0, 1] = {knob:.0f}: bank gives money {money:.4f}, and in the other phrase river {river:.4f}"
     )
 moved = rivers[-1] - rivers[0]
-vote.answer(
+river_vote.answer(
     "river keeps its weight"
     if abs(moved) < 1e-6
     else "river gains weight too"
