@@ -16,6 +16,7 @@ SECTION_1, SECTION_2, SECTION_3 = (f" See section {n}." for n in (1, 2, 3))
 
 
 COLUMNS = "A word is a row of E: you looked up columns." + SECTION_1
+SHORT = "A one-hot row is as long as the vocabulary, whichever words occur." + SECTION_1
 STILL_ONE_HOT = "Those are the one-hot rows: they still have to meet E." + SECTION_1
 
 LOOKUP = Answers(
@@ -40,10 +41,9 @@ LOOKUP = Answers(
         (lambda ids, E: torch.stack([E[:, j] for j in ids]), COLUMNS),
         (lambda ids, E: F.one_hot(ids, len(E)), STILL_ONE_HOT),
         (lambda ids, E: torch.eye(len(E))[ids], STILL_ONE_HOT),
-        (
-            lambda ids, E: F.one_hot(ids).float() @ E,
-            "A one-hot row is as long as the vocabulary, whichever words occur." + SECTION_1,
-        ),
+        (lambda ids, E: F.one_hot(ids).float() @ E, SHORT),
+        (lambda ids, E: F.one_hot(ids, num_classes=len(ids)).float() @ E, SHORT),
+        (lambda ids, E: torch.eye(E.shape[1])[ids] @ E, SHORT),
         (
             lambda ids, E: F.one_hot(ids, E.shape[0]) @ E,
             "One-hot rows start as integers: use .float() before the product." + SECTION_1,
@@ -56,6 +56,7 @@ LOOKUP = Answers(
 
 
 ONE_LENGTH = "You divided by one length only: both vectors have one." + SECTION_2
+LENGTH = "A length is the root of the sum of squares, a.norm()." + SECTION_2
 
 COSINE = Answers(
     right=[
@@ -87,6 +88,17 @@ COSINE = Answers(
         (
             lambda a, b: (a / a.norm()) * (b / b.norm()),
             "A cosine is one number: the products still have to be added up." + SECTION_2,
+        ),
+        (lambda a, b: a @ b / len(a), LENGTH),
+        (lambda a, b: sum(a * b) / math.sqrt(len(a)), LENGTH),
+        (lambda a, b: a @ b / a.sum() / b.sum(), LENGTH),
+        (
+            lambda a, b: a @ b / (a.norm() + b.norm()),
+            "The two lengths are multiplied, not added." + SECTION_2,
+        ),
+        (
+            lambda a, b: abs(a @ b) / (a.norm() * b.norm()),
+            "A cosine has a sign: vectors may point apart." + SECTION_2,
         ),
     ],
 )
@@ -136,6 +148,11 @@ AVERAGE_ROW = Answers(
         ),
         (lambda ids, n: F.one_hot(ids, n).float().mean(dim=1), WITHIN),
         (lambda ids, n: torch.ones(len(ids)) / n, WITHIN),
+        (
+            lambda ids, n: torch.full((len(ids),), 1 / len(ids)),
+            "That row is for the S words of the phrase: here it times all V rows of the table."
+            + SECTION_3,
+        ),
         (
             lambda ids, n: torch.ones(n) / n,
             "That averages the whole table: words that do not occur count 0." + SECTION_3,
@@ -357,6 +374,14 @@ MIX_IN_AVERAGE = Answers(
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E.mean(0),
             "You averaged the whole table: only the words of the phrase count." + SECTION_3,
+        ),
+        (
+            lambda ids, E, keep: 0.5 * E[ids] + 0.5 * E[ids].mean(0),
+            "keep is not used: it says how large the word's own part is." + SECTION_3,
+        ),
+        (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(),
+            "You averaged along the width: the average runs over the words." + SECTION_3,
         ),
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(1)[:, None],

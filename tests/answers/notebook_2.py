@@ -192,6 +192,14 @@ RECEIVE = Answers(
             "These shares are made already: no softmax is due." + SECTION_3,
         ),
         (
+            lambda s, X, W: attention(X, X, X @ W).output,
+            "These shares are made already: no softmax is due." + SECTION_3,
+        ),
+        (
+            lambda s, X, W: (X @ W) @ s,
+            "A row of shares times the values: the shares stand on the left." + SECTION_3,
+        ),
+        (
             lambda s, X, W: W.T @ X.T @ s.T,
             "Each word is a row of the result: yours are columns." + SECTION_3,
         ),

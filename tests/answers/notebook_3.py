@@ -49,6 +49,7 @@ CAUSAL_SCORES = Answers(
         (lambda s: s.clone(), "Nothing is hidden yet." + SECTION_2),
         (lambda s: s + torch.full_like(s, -math.inf).tril(-1), PAST),
         (lambda s: s.masked_fill(causal_mask(len(s)), -math.inf), PAST),
+        (lambda s: s * torch.ones_like(s).triu(), PAST),
         (
             lambda s: s + torch.full_like(s, -math.inf).triu(0),
             "Off by one: a word may attend to itself." + SECTION_2,
@@ -93,6 +94,7 @@ HEAD_SCALE = Answers(
         (1 / 64, NO_ROOT),
         (8, "That makes scores larger: they are to become smaller." + SECTION_1),
         (12**-0.5, "You used the number of heads: the width of one head counts." + SECTION_1),
+        (1 / 12, "You used the number of heads: the width of one head counts." + SECTION_1),
         (1 / 768, "You divided by the width of the model, and without a square root." + SECTION_1),
         (64, "That is the width of a head, not yet the factor." + SECTION_1),
         (0.2, "The factor is 0.2, which is not right." + SECTION_1),
@@ -160,6 +162,10 @@ BOTH_MASKS = Answers(
         (words, NO_CAUSAL),
         (
             lambda n, size: causal_mask(size) | words(n, size),
+            "A place is open only where both masks open it: join them by 'and'." + SECTION_3,
+        ),
+        (
+            lambda n, size: torch.ones(size, size).tril() + words(n, size).float(),
             "A place is open only where both masks open it: join them by 'and'." + SECTION_3,
         ),
         (lambda n, size: ~both_in_a_loop(n, size), OPPOSITE),
@@ -255,6 +261,7 @@ def leaks_in_a_loop(allowed):
 
 ALWAYS = "That is how many positions have an answer, whatever the mask." + SECTION_2
 SEES_PAST = "That is the past, which every position may see." + SECTION_2
+NEXT = "Off by one: the answer is the very next token." + SECTION_2
 WHICH = "That says which ones, or whether any: count them." + SECTION_2
 
 LEAKS = Answers(
@@ -275,6 +282,8 @@ LEAKS = Answers(
             "Off by one: a word that sees itself sees no answer, it was given that word."
             + SECTION_2,
         ),
+        (lambda allowed: allowed.diagonal(2).sum(), NEXT),
+        (lambda allowed: allowed.triu(2).sum(), NEXT),
         (lambda allowed: allowed.T.diagonal(1).sum().item(), SEES_PAST),
         (lambda allowed: sum(int(row[:i].sum()) for i, row in enumerate(allowed)), SEES_PAST),
         (
@@ -298,9 +307,10 @@ LEAKS = Answers(
         (lambda allowed: allowed.diagonal(1), WHICH),
         (lambda allowed: torch.where(allowed.diagonal(1))[0], WHICH),
         (lambda allowed: allowed.diagonal(1).any(), WHICH),
+        (lambda allowed: allowed.diagonal(1).float().mean(), WHICH),
         (
             lambda allowed: int(allowed[:2].sum()),
-            "With allowed (6, 6) the result is 7, expected 3." + SECTION_2,
+            "With allowed (9, 9) the result is 10, expected 6." + SECTION_2,
         ),
     ],
 )

@@ -183,7 +183,12 @@ def receive(fn: Any) -> Verdict:
             lambda s, X, W: s.mean(0) @ X @ W,
         ),
         "These shares are made already: no softmax is due.": (
-            lambda s, X, W: right(s.softmax(-1), X, W)
+            lambda s, X, W: right(s.softmax(-1), X, W),
+            lambda s, X, W: attention(X, X, X @ W).output,
+        ),
+        "A row of shares times the values: the shares stand on the left.": (
+            lambda s, X, W: (X @ W) @ s,
+            lambda s, X, W: X @ s @ W,
         ),
         "Each word is a row of the result: yours are columns.": lambda s, X, W: right(s, X, W).T,
         "You added the word itself: here only the mixture is asked for.": (

@@ -27,6 +27,7 @@ def causal_scores(fn: Any) -> Verdict:
         "You hid the past: it is the future that has to go.": (
             lambda s: hide(s, past(s).T),
             lambda s: hide(s, ~past(s)),
+            lambda s: s.triu(),
         ),
         "Off by one: a word may attend to itself.": lambda s: hide(s, past(s, -1)),
         "Off by one: each word still sees the next.": lambda s: hide(s, past(s, 1)),
@@ -65,7 +66,10 @@ def head_scale(value: Any) -> Verdict:
         "You used the width of the model: one head compares less.": number(768**-0.5),
         "You divided by the width of a head, not by its square root.": number(1 / 64),
         "That makes scores larger: they are to become smaller.": number(8),
-        "You used the number of heads: the width of one head counts.": number(12**-0.5),
+        "You used the number of heads: the width of one head counts.": (
+            number(12**-0.5),
+            number(1 / 12),
+        ),
         "You divided by the width of the model, and without a square root.": number(1 / 768),
         "That is the width of a head, not yet the factor.": number(64),
     }
@@ -107,7 +111,8 @@ def both_masks(fn: Any) -> Verdict:
             lambda n, size: real(n, size)[:, 0],
         ),
         "A place is open only where both masks open it: join them by 'and'.": (
-            lambda n, size: past(size) | real(n, size)
+            lambda n, size: past(size) | real(n, size),
+            lambda n, size: past(size).float() + real(n, size).float(),
         ),
         "True means may attend: yours hides what may be seen.": (
             lambda n, size: ~right(n, size),
@@ -205,12 +210,17 @@ def leaks(fn: Any) -> Verdict:
         "Off by one: a word that sees itself sees no answer, it was given that word.": (
             lambda allowed: allowed.diagonal().sum()
         ),
+        "Off by one: the answer is the very next token.": (
+            lambda allowed: allowed.diagonal(2).sum(),
+            lambda allowed: allowed.triu(2).sum(),
+        ),
         "That is the past, which every position may see.": (
             lambda allowed: allowed.diagonal(-1).sum(),
             lambda allowed: allowed.tril(-1).sum(),
         ),
         "You counted the whole future: the answer is the next token alone.": (
-            lambda allowed: allowed.triu(1).sum()
+            lambda allowed: allowed.triu(1).sum(),
+            lambda allowed: allowed[:-1, 1:].sum(),
         ),
         "To see some of the future is not yet to see the answer, the next token.": (
             lambda allowed: allowed.triu(1).any(1).sum()
@@ -229,6 +239,7 @@ def leaks(fn: Any) -> Verdict:
             lambda allowed: allowed.diagonal(1),
             lambda allowed: allowed.diagonal(1).nonzero()[:, 0],
             lambda allowed: allowed.diagonal(1).any(),
+            lambda allowed: allowed.diagonal(1).float().mean(),
         ),
     }
 
@@ -237,7 +248,7 @@ def leaks(fn: Any) -> Verdict:
         return (p * i[:, None] ** 2 + q * i) % period < share
 
     # Masks of no meaning in which each mistake counts something else.
-    cases = [(odd(6, 3, 2, 5, 3),), (odd(8, 1, 1, 7, 3),), (odd(9, 1, 1, 7, 5),)]
+    cases = [(odd(9, 5, 1, 7, 4),), (odd(8, 7, 7, 6, 3),), (odd(7, 7, 5, 10, 7),)]
     return judge(fn, right, cases, wrong, see="section 2")
 
 

@@ -19,7 +19,9 @@ def lookup(fn: Any) -> Verdict:
         "A word is a row of E: you looked up columns.": (lambda i, E: E[:, i], lambda i, E: E.T[i]),
         "Those are the one-hot rows: they still have to meet E.": lambda i, E: one_hot(i, len(E)),
         "A one-hot row is as long as the vocabulary, whichever words occur.": (
-            lambda i, E: one_hot(i).float() @ E
+            lambda i, E: one_hot(i).float() @ E,
+            lambda i, E: one_hot(i, len(i)).float() @ E,
+            lambda i, E: one_hot(i, E.shape[1]).float() @ E,
         ),
         "One-hot rows start as integers: use .float() before the product.": (
             lambda i, E: one_hot(i, len(E)) @ E
@@ -46,10 +48,21 @@ def cosine(fn: Any) -> Verdict:
         "That is a distance: it grows as two vectors part.": lambda a, b: (a - b).norm(),
         "That is the angle itself.": lambda a, b: right(a, b).acos(),
         "A cosine is one number: the products still have to be added up.": (
-            lambda a, b: a * b / (a.norm() * b.norm())
+            lambda a, b: a * b / (a.norm() * b.norm()),
+            lambda a, b: a * b,
         ),
+        "A length is the root of the sum of squares, a.norm().": (
+            lambda a, b: a @ b / (len(a) * len(b)),
+            lambda a, b: a @ b / len(a),
+            lambda a, b: a @ b / len(a) ** 0.5,
+            lambda a, b: a @ b / (a.sum() * b.sum()),
+            lambda a, b: a @ b / (a.abs().sum() * b.abs().sum()),
+        ),
+        "The two lengths are multiplied, not added.": lambda a, b: a @ b / (a.norm() + b.norm()),
+        "A cosine has a sign: vectors may point apart.": lambda a, b: right(a, b).abs(),
     }
-    cases = [(3 * draw(n), 2 * draw(n)) for n in (5, 2, 3)]
+    pairs = [(3 * draw(n), 2 * draw(n)) for n in (5, 2, 3)]
+    cases = [(a, -b if a @ b > 0 else b) for a, b in pairs]
     return judge(fn, right, cases, wrong, see="section 2")
 
 
@@ -78,10 +91,12 @@ def average_row(fn: Any) -> Verdict:
             one_hot,
             lambda ids, n: one_hot(ids, n) / len(ids),
         ),
+        "That row is for the S words of the phrase: here it times all V rows of the table.": (
+            lambda ids, n: torch.ones(len(ids)) / len(ids)
+        ),
         "You added up within each token: add up the tokens, word by word.": (
             lambda ids, n: one_hot(ids, n).sum(1),
             lambda ids, n: one_hot(ids, n).float().mean(1),
-            lambda ids, n: one_hot(ids, n).sum(1) / len(ids),
         ),
         "That averages the whole table: words that do not occur count 0.": (
             lambda ids, n: torch.full((n,), 1 / n)
@@ -213,10 +228,15 @@ def mix_in_average(fn: Any) -> Verdict:
             lambda ids, E, keep: keep * (E[ids] + E[ids].mean(0)),
         ),
         "You averaged the whole table: only the words of the phrase count.": (
-            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E.mean(0)
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E.mean(0),
+            lambda ids, E, keep: keep * E + (1 - keep) * E.mean(0),
+        ),
+        "keep is not used: it says how large the word's own part is.": (
+            lambda ids, E, keep: (E[ids] + E[ids].mean(0)) / 2
         ),
         "You averaged along the width: the average runs over the words.": (
-            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(1, keepdim=True)
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(1, keepdim=True),
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(),
         ),
         "You added the words up: an average also divides by how many they are.": (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].sum(0)
