@@ -99,7 +99,7 @@ print("output", shape(steps.output))
 # The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
 
 # %% Vote: what do the heads share out? tags=["predict"]
-vote = predict(
+shared_vote = predict(
     "Two heads instead of one, at the same width D. What is shared out between them?",
     {
         "the words: each sees half of the sentence": "Look at the shape of the weights: every head has all S keys.",
@@ -107,7 +107,7 @@ vote = predict(
         "nothing: each has D columns, and parameters double": "Count W_Q: it has as many columns as before.",
     },
 )
-vote
+shared_vote
 
 # %% Two heads: loop, then all at once
 outputs = []
@@ -128,7 +128,7 @@ print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @
 own = 3 * W_Q[:, :4].numel()  # a head's own columns of W_Q, W_K and W_V
 print("parameters: one head", 4 * W_Q.numel(), " two heads", 2 * own + W_O.numel())
 assert steps.weights.shape[-1] == 3  # every head has all the keys
-vote.answer(
+shared_vote.answer(
     "the columns of Q, K and V"
     if 2 * own + W_O.numel() == 4 * W_Q.numel()
     else "nothing: each has D columns, and parameters double"
@@ -240,7 +240,7 @@ Explorer(
 # So far the order of the words has played no part that you could see. Has it played one at all?
 
 # %% Vote: the dog, or the man? tags=["predict"]
-vote = predict(
+order_vote = predict(
     "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
     {
         "yes, it bites in one and is bitten in the other": "A sum has no order: the same keys, the same values, the same weights.",
@@ -248,7 +248,7 @@ vote = predict(
         "yes, but only a little": "Not at all: the dot products do not know who came first.",
     },
 )
-vote
+order_vote
 
 
 # %% Dog bites man
@@ -263,7 +263,7 @@ second = torch.stack([man, bites, dog])[None]
 out_first, out_second = module(first).output[0], module(second).output[0]  # (S, D)
 print("the same three vectors, reordered:", same(out_first, out_second))
 moved = (out_first[0] - out_second[2]).abs().max()  # dog comes first, then last
-vote.answer("no" if moved < 1e-5 else "yes, but only a little")
+order_vote.answer("no" if moved < 1e-5 else "yes, but only a little")
 
 masked_first = module(first, mask=causal_mask(3)).output[0]
 masked_second = module(second, mask=causal_mask(3)).output[0]
@@ -301,7 +301,7 @@ print("with positions still the same:", same(out_first, out_second))
 # At position 0 nothing happens; with each further position, the hand is turned by the same angle.
 
 # %% Vote: which scores are equal? tags=["predict"]
-vote = predict(
+shift_vote = predict(
     "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
     {
         "they change places, 1 and 3": "The distance has a direction: two before is not two after.",
@@ -310,7 +310,7 @@ vote = predict(
         "none of these": "Turn both hands alike, and the angle between them stays.",
     },
 )
-vote
+shift_vote
 
 # %% A clock hand: loop, matrix, package
 q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
@@ -332,7 +332,7 @@ changes = {
 }
 here = turn(q, 3) @ turn(k, 1)
 equal = [name for name, score in changes.items() if abs(score - here) < 1e-4]
-vote.answer(*equal)
+shift_vote.answer(*equal)
 assert_close(turn(q, 3) @ turn(k, 1), turn(q, 103) @ turn(k, 101), atol=1e-4, rtol=0)
 assert_close(turn(q, 3).norm(), q.norm())  # lengths are kept
 looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)

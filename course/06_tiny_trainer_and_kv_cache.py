@@ -139,7 +139,7 @@ assert abs(losses[-1] - 6e-5) < 2e-5
 # Set W_V to zero and do not let it learn: then nothing can flow from one word to another.
 
 # %% Vote: how low without context? tags=["predict"]
-vote = predict(
+floor_vote = predict(
     "W_V is held at zero. How low can the loss go now?",
     {
         "to 0": "Both phrases end in bank, and nothing else arrives: the model must guess.",
@@ -147,7 +147,7 @@ vote = predict(
         "to ln 5, about 1.61": "It can still learn that only shore and loan ever follow.",
     },
 )
-vote
+floor_vote
 
 
 # %% Train without context
@@ -165,7 +165,9 @@ p = blind(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
 looks = blind.steps(inputs).weights[1, 1, 0]
 print(f"bank gives money {looks:.2f}, whose value is zero")
 levels = {"to 0": 0.0, "to ln 2, about 0.69": math.log(2), "to ln 5, about 1.61": math.log(5)}
-vote.answer(next(name for name, level in levels.items() if abs(blind_losses[-1] - level) < 0.01))
+floor_vote.answer(
+    next(name for name, level in levels.items() if abs(blind_losses[-1] - level) < 0.01)
+)
 print(
     f"W_V = 0: ends at {blind_losses[-1]:.4f}; p(shore) {p[0, shore]:.2f}, p(loan) {p[0, loan]:.2f}"
 )
@@ -188,7 +190,7 @@ picture
 # The model is right both times. So *bank* looks at *river* in one phrase and at *money* in the other?
 
 # %% Vote: how much does river get? tags=["predict"]
-vote = predict(
+weight_vote = predict(
     "The model knows “river bank -> shore”. How large is the weight that bank gives to river?",
     {
         "about 1": "A person would look there; this model need not.",
@@ -196,7 +198,7 @@ vote = predict(
         "about 0": "",
     },
 )
-vote
+weight_vote
 
 # %% Look at the attention weights
 weights = model.steps(inputs).weights  # (B, S, S), of the model trained above
@@ -208,7 +210,7 @@ for i, word in enumerate(["river", "money"]):
         f"p({TOY_WORDS[targets[i]]}) > 0.99: {bool(p[i, targets[i]] > 0.99)}",
     )
 on_river = weights[0, 1, 0]
-vote.answer("about 1" if on_river > 0.9 else "about 0" if on_river < 0.1 else "about 0.5")
+weight_vote.answer("about 1" if on_river > 0.9 else "about 0" if on_river < 0.1 else "about 0.5")
 alone = model(encode("bank bank", TOY_WORDS)[None])[0, -1].softmax(dim=-1)  # (vocab,)
 print("bank bank: p(shore) > 0.99:", bool(alone[shore] > 0.99))
 
@@ -438,7 +440,7 @@ for t in range(5):
 print("cached and uncached outputs agree at all 5 steps")
 
 # %% Vote: what does the cache cost in precision? tags=["predict"]
-vote = predict(
+cache_vote = predict(
     "We write ten words with the cache and without. How far apart are the logits?",
     {
         "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
@@ -446,7 +448,7 @@ vote = predict(
         "not at all, but for rounding": "",
     },
 )
-vote
+cache_vote
 
 # %% The whole model with a KVCache
 sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
@@ -459,7 +461,7 @@ with torch.no_grad():
         largest = max(largest, (cached - uncached).abs().max().item())
 print("largest difference of any logit below 0.00001:", largest < 1e-5)
 exact = "not at all, but for rounding"
-vote.answer(exact if largest < 1e-5 else "a little, and it grows with each word")
+cache_vote.answer(exact if largest < 1e-5 else "a little, and it grows with each word")
 print(cache)
 
 # %% [markdown]
@@ -470,7 +472,7 @@ print(cache)
 # A cache is a promise that the past does not change.
 
 # %% Vote: what does an edit spoil? tags=["predict"]
-vote = predict(
+stale_vote = predict(
     "We change the second of ten words and keep the cache. Which columns of block 2 are wrong now?",
     {
         "none": "The cache does not notice: it still holds what the old word has left behind.",
@@ -479,7 +481,7 @@ vote = predict(
         "all ten": "The first word cannot see the second: the model is causal.",
     },
 )
-vote
+stale_vote
 
 # %% Edit an early word
 edited = sentence.clone()
@@ -495,7 +497,7 @@ print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
 columns = stale[1].nonzero().flatten().tolist()
 print("block 2, stale columns:", columns)
 names = {0: "none", 1: "the second", 9: "the second and all to its right", 10: "all ten"}
-vote.answer(names[len(columns)])
+stale_vote.answer(names[len(columns)])
 
 # %% [markdown]
 # In block 1 only the edited word's own key is wrong.
