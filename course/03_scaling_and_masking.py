@@ -602,7 +602,9 @@ def with_a_bug(lengths, size):
 
 
 padded = torch.stack([*X, torch.zeros(2)])[None]  # (B, S, D) = (1, 3, 2): river, bank, filler
-weights = module(padded, padded, padded, key_padding_mask=with_a_bug([2], 3))[1]  # (B, S, S)
+keys = with_a_bug([2], 3)  # (B, S_k)
+# for one phrase, key_padding_mask does this: the same keys for every query (and it starts faster)
+weights = module(padded, padded, padded, attn_mask=keys.expand(3, 3))[1]  # (B, S_q, S_k)
 print("river gives the filler", weights[0, 0, 2].item())
 
 
@@ -619,7 +621,7 @@ def filler_solution(lengths, size):
     return ~padding_mask(lengths, size)[:, 0]  # (B, S)
 
 
-weights = module(padded, padded, padded, key_padding_mask=filler_solution([2], 3))[1]
+weights = module(padded, padded, padded, attn_mask=filler_solution([2], 3).expand(3, 3))[1]
 print("river gives the filler", weights[0, 0, 2].item())
 checks.filler_for_multihead(filler_solution)
 

@@ -205,6 +205,15 @@ def filler_to_add(lengths, size):
     return M
 
 
+def filler_by_experiment(lengths, size):
+    module, x = torch.nn.MultiheadAttention(2, 1), torch.ones(size, len(lengths), 2)
+    real = padding_mask(lengths, size)[:, 0]
+    for mask in (real, ~real):  # the one with which no filler gets a weight
+        weights = module(x, x, x, key_padding_mask=mask)[1]  # (B, S, S)
+        if not (weights * ~real[:, None]).any():
+            return mask
+
+
 WORDS_HIDDEN = (
     "In this module True means ignore: yours hides the words and shows the filler." + CONVENTIONS
 )
@@ -221,6 +230,7 @@ FILLER_FOR_MULTIHEAD = Answers(
         filler_to_add,
         lambda lengths, size: torch.arange(size)[None] >= lengths[:, None],
         lambda lengths, size: padding_mask(lengths, size).squeeze(1).logical_not(),
+        filler_by_experiment,
     ],
     wrong=[
         (lambda n, size: padding_mask(n, size)[:, 0], WORDS_HIDDEN),
