@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 
 import jupytext
+import nbformat
 import pytest
 import torch
 from answers import bank
@@ -17,6 +18,7 @@ from attnlab.checks.judging import UNDONE
 BANK = bank()
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "course").glob("0*.py"))
+NOTEBOOKS = [source.with_suffix(".ipynb") for source in SOURCES]
 RIGHT = [(name, i) for name in BANK for i in range(len(BANK[name].right))]
 WRONG = [(name, i) for name in BANK for i in range(len(BANK[name].wrong))]
 
@@ -406,21 +408,6 @@ def test_mutants_are_many(figure):
     assert changed > 300 or len(COUNTS) < len(FUNCTIONS)
 
 
-def test_every_exercise_of_the_notebooks_has_a_solution_that_the_tests_know():
-    asked, solved = {}, {}
-    for path in SOURCES:
-        for cell in jupytext.read(path).cells:
-            for node in ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []:
-                if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("checks."):
-                    check = ast.unparse(node.func).removeprefix("checks.")
-                    tags = cell.metadata.get("tags", [])
-                    for tag, found in (("exercise", asked), ("solution", solved)):
-                        if tag in tags:
-                            found.setdefault(check, path.stem)
-    assert asked == solved
-    assert asked.keys() == BANK.keys()
-
-
 def test_a_mutant_that_looks_right_would_be_found():
     def careless(fn):  # one input, on which two things coincide
         result = outcome(fn, [torch.eye(2)])
@@ -429,3 +416,70 @@ def test_a_mutant_that_looks_right_would_be_found():
     tree = ast.parse("def f(x):\n    return x @ x.T").body[0]
     kinds = [kind for kind, mutant in mutants(tree) if careless(run(mutant, {}))]
     assert "transpose" in kinds and "drop a term" in kinds
+
+
+# --- The exercises of the notebooks ----------------------------------------------------------
+
+
+def checked(path, tag):
+    """(check, cell) of the cells with that tag."""
+    found = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code" and tag in cell.metadata.get("tags", []):
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("checks."):
+                    found.append((ast.unparse(node.func).removeprefix("checks."), cell))
+    return found
+
+
+def result(cell):
+    """What the last line of a cell shows."""
+    return [o.data["text/plain"] for o in cell.outputs if o.output_type == "execute_result"][0]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_run_all_leaves_every_exercise_undone_and_every_solution_right(path):
+    asked, solved = checked(path, "exercise"), checked(path, "solution")
+    assert [name for name, _ in asked] == [name for name, _ in solved]
+    assert {result(cell)[:12] for _, cell in asked} == {"… Not done y"}
+    assert {result(cell)[:7] for _, cell in solved} == {"✓ Right"}
+    core = [name for name, cell in asked if "further" not in cell.metadata.tags]
+    assert len(asked) >= 5 and len(core) >= 2
+    progress = nbformat.read(path, as_version=4).cells[-1]
+    assert "progress" in progress.metadata.tags
+    title, *lines = result(progress).split("\n")
+    assert title == f"Notebook {path.stem[:2]}: 0 of {len(asked)} exercises done."
+    assert lines == [f"… {name}" for name, _ in asked]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_each_exercise_is_asked_and_has_three_hints(path):
+    cells = nbformat.read(path, as_version=4).cells
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    titles = [cell.metadata.title for _, cell in checked(path, "exercise")]
+    for title, solution in zip(titles, checked(path, "solution"), strict=True):
+        task = prose.partition(f"**{title}")[2].partition("**Exercise")[0]
+        assert len(task) > 100, title
+        assert "Hint 1: nudge" in task and "Hint 2: method" in task, title
+        assert solution[1].metadata.title == f"{title}, a solution"
+        assert solution[1].metadata.jupyter.source_hidden
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_three_predictions_wait_for_a_vote_and_are_answered_in_a_later_cell(path):
+    asked, answered = {}, {}
+    for n, cell in enumerate(nbformat.read(path, as_version=4).cells):
+        for node in ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []:
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("predict("):
+                asked[node.targets[0].id] = n
+                assert cell.source.rstrip().endswith(f"\n{node.targets[0].id}")  # it is shown
+            elif isinstance(node, ast.Attribute) and node.attr == "answer":
+                answered[ast.unparse(node.value)] = n
+    assert len(asked) >= 3
+    assert asked.keys() == answered.keys()
+    assert all(asked[vote] < answered[vote] for vote in asked)
+
+
+def test_every_check_belongs_to_one_notebook():
+    asked = [name for path in NOTEBOOKS for name, _ in checked(path, "exercise")]
+    assert sorted(asked) == sorted(BANK)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from answers import bank
 from torch import nn
 
 import attnlab
@@ -114,6 +115,36 @@ def test_an_answer_that_never_ends_is_given_up(answer, message):
     assert time.perf_counter() - start < 3
     assert everything() == before
     assert checks.masked_softmax(softmax)
+
+
+BANK = bank()
+FUNCTIONS = [name for name in BANK if callable(BANK[name].right[0])]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_check_survives_the_worst(name, monkeypatch):
+    def unending(*args):
+        while True:
+            pass
+
+    def replacing(*args):
+        torch.softmax = print
+        return right(*args)
+
+    right, check, before = BANK[name].right[0], getattr(checks, name), everything()
+    assert check(replacing).message.startswith("Your function replaces torch.softmax for")
+    monkeypatch.setattr(guard, "LIMIT", 0.1)
+    assert check(unending).message.endswith("0.1 seconds and was stopped.")
+    assert check(sleeps_a_second).message.endswith(
+        "0.1 seconds and still runs: restart the kernel."
+    )
+    monkeypatch.setattr(guard, "LIMIT", 5.0)
+    assert everything() == before
+    assert check(right)
+
+
+def sleeps_a_second(*args):
+    time.sleep(1)
 
 
 def test_objects_that_never_end_do_no_harm():

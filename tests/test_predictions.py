@@ -373,6 +373,15 @@ def test_the_file_is_plain_json_and_says_what_is_in_it():
     assert saved["answers"]["bank_asks_for_money"]["names"] == ["W_Q", "W_K"]
 
 
+def test_a_button_swallows_no_error():
+    shown = Kernel(UNDONE, LOOKUP).run(SHOW)
+    shown._answers["lookup"] = endless = []
+    endless.append(endless)
+    found = page(shown)
+    found["Button"][0].click()
+    assert "That did not work: RecursionError" in found["HTML"][-1].value
+
+
 def test_git_ignores_the_answers_and_make_clean_leaves_them():
     for name in ("my_answers_01.json", "my_answers_01.damaged.json", "my_answers_01.77.part"):
         command = ["git", "check-ignore", "--quiet", f"course/{name}"]

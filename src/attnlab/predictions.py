@@ -13,7 +13,7 @@ import sys
 import textwrap
 import types
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from html import escape
 from numbers import Integral, Real
@@ -223,14 +223,18 @@ class Progress(_Shown):
         ]:
             layout = widgets.Layout(width="auto")
             button = widgets.Button(description=words, icon=icon, layout=layout)
-            button.on_click(lambda _, action=action: self._say(action()))
+            button.on_click(lambda _, action=action: self._press(action))
             buttons.append(button)
         return widgets.VBox([self._table, widgets.HBox(buttons), self._words])
 
-    def _say(self, words: str) -> None:
+    def _press(self, action: Callable[[], str]) -> None:
+        try:
+            words = action()
+        except Exception as problem:  # which a button would swallow
+            words = f"That did not work: {type(problem).__name__}: {problem}."
         self._words.value = _box(words, _CALM)
 
-    # Saving and loading return what happened, in one or two sentences, and raise nothing.
+    # Saving and loading return what happened, in one or two sentences.
 
     def save(self) -> str:
         """Write the answers to ``file``; those that are not done keep what was saved before."""
