@@ -74,7 +74,8 @@ torch.set_printoptions(sci_mode=False)
 # | money | 1 | [0, 2] |
 # | bank | 2 | [1, 0] |
 
-# %% Vote: two banks tags=["predict"]
+# %% Vote: two banks jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 banks_vote = predict(
     "Which row will bank get in “river bank”, and which in “money bank”?",
     {
@@ -183,7 +184,8 @@ assert torch.equal(skin[1], chemistry[1])
 # Dividing by both lengths leaves the **cosine**: 1 for the same direction, 0 for a right angle.
 # The dot product counts length *and* angle; the cosine only the angle.
 
-# %% Vote: the larger dot product tags=["predict"]
+# %% Vote: the larger dot product jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 dots_vote = predict(
     "river is [2, 0], bank is [1, 0]. With which has bank the larger dot product?",
     {
@@ -333,7 +335,8 @@ for a, b in (pair.split() for pair in pairs.split(", ")):
 # The simplest way: replace every row by the average of the phrase.
 # That is again *a row times a matrix*, this time with equal numbers in the row.
 
-# %% Vote: after averaging tags=["predict"]
+# %% Vote: after averaging jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 average_vote = predict(
     "Every row becomes the average of its phrase. Which two vectors are now the same?",
     {
@@ -484,7 +487,8 @@ print(f"nearest other: {glove_words[likeness.argmax()]} {likeness.max():.2f}")
 #
 # Hint 3 is the folded solution below.
 
-# %% Vote: the order of the words tags=["predict", "further"]
+# %% Vote: the order of the words jupyter={"source_hidden": true} tags=["predict", "further"]
+# Vote before you unfold: the reasons stand in here
 order_vote = predict(
     "Does the average tell “river bank” from “bank river”?",
     {

@@ -138,7 +138,8 @@ picture
 # In a library, the query is your question, the key the label on a book's spine, the value what is written inside.
 # At a party, the query is who you hope to meet, the key your name badge, the value what you say.
 
-# %% Vote: likeness tags=["predict"]
+# %% Vote: likeness jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 likeness_vote = predict(
     "bank [1, 0] and money [0, 2] are at right angles. Can bank give money its highest score?",
     {
@@ -180,7 +181,8 @@ print("Q =", Q.tolist())
 #
 # (`attention(Q, K, V)` from our package does all steps of the course. Today read only `.raw`, the scores, and `.output`, the mixture of values.)
 
-# %% Vote: another W_V tags=["predict"]
+# %% Vote: another W_V jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 values_vote = predict(
     "Then we put another matrix in the place of W_V. What changes?",
     {
@@ -311,7 +313,8 @@ print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 # One question in advance.
 # In "money bank" the score of *bank* for *money* is 0, and dividing by the sum would give it nothing.
 
-# %% Vote: a score of 0 tags=["predict"]
+# %% Vote: a score of 0 jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 zero_vote = predict(
     "In “money bank”, bank gives money a score of 0. Which share has money after scaling and softmax?",
     {

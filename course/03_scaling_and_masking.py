@@ -102,7 +102,8 @@ print(scaled)
 # A score is a sum of d_k products, q₁k₁ + q₂k₂ + ….
 # If the components of q and k are independent, with mean 0 and variance 1, each product has variance 1, so the score has variance **d_k**.
 
-# %% Vote: a typical score tags=["predict"]
+# %% Vote: a typical score jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 score_vote = predict(
     "At d_k = 64, how far from 0 is a typical raw score?",
     {
@@ -143,7 +144,8 @@ picture
 # > We take all derivatives of the attention weights by the query and put them into one number, their norm (the root of the sum of their squares).
 # > If it is near 0, nudging the query does nothing, and training, which nudges, can hardly improve where the word looks.
 
-# %% Vote: a larger divisor tags=["predict"]
+# %% Vote: a larger divisor jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 divisor_vote = predict(
     "At d_k = 512 we divide by d_k instead of √d_k. How do the attention weights react to the query?",
     {
@@ -259,7 +261,8 @@ Explorer(
 # Not by 0: a score of 0 still gets a share. And not after the softmax: the row would no longer sum to 1.
 # One can write that as filling in, or as adding a matrix M of 0 and −∞: the result is the same.
 
-# %% Vote: the score that goes tags=["predict"]
+# %% Vote: the score that goes jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 crossed_vote = predict(
     "Which of the four scores of “river bank” does a causal mask cross out?",
     {
@@ -641,7 +644,8 @@ checks.filler_for_multihead(filler_solution)
 #
 # Hint 3 is the folded solution below.
 
-# %% Vote: who reads the answer tags=["predict", "further"]
+# %% Vote: who reads the answer jupyter={"source_hidden": true} tags=["predict", "further"]
+# Vote before you unfold: the reasons stand in here
 leak_vote = predict(
     "Training on 6 tokens without a mask: how many of the 5 predictions may read their answer?",
     {

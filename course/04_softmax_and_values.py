@@ -136,7 +136,8 @@ for temperature in (0.1, 1.0, 10.0):
 #
 # An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the weights [0.62, 0.38, 0, 0].
 
-# %% Vote: which recipe printed that row? tags=["predict"]
+# %% Vote: which recipe printed that row? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 recipe_vote = predict(
     "Which recipe turns 0.8 and 0.5 (and two hidden scores) into 0.62, 0.38, 0 and 0?",
     {
@@ -193,7 +194,8 @@ print(output)
 # %% [markdown]
 # Now the same for "money bank".
 
-# %% Vote: what changes with the phrase? tags=["predict"]
+# %% Vote: what changes with the phrase? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 row_vote = predict(
     "From “river bank” to “money bank”: which numbers in the row of bank change?",
     {
@@ -242,7 +244,8 @@ for word in (0, 1):  # river, money
 # %% [markdown]
 # ### Another W_V
 
-# %% Vote: what does W_V move? tags=["predict"]
+# %% Vote: what does W_V move? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 moved_vote = predict(
     "We put another matrix in the place of W_V. What moves in the row of bank?",
     {
@@ -310,7 +313,8 @@ print("the five lines, the package and PyTorch agree")
 # Its query is [1, 0] W_Q, which is the *first row* of W_Q.
 # Put a number in W_Q[0, 1], and *bank* asks in money's direction.
 
-# %% Vote: and the other phrase? tags=["predict"]
+# %% Vote: and the other phrase? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 river_vote = predict(
     "W_Q[0, 1] goes from 0 to 3, and money gains weight in “money bank”. And river in “river bank”?",
     {

@@ -98,7 +98,8 @@ print("output", shape(steps.output))
 # Each is an attention of its own, with d_k = 4.
 # The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
 
-# %% Vote: what do the heads share out? tags=["predict"]
+# %% Vote: what do the heads share out? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 shared_vote = predict(
     "Two heads instead of one, at the same width D. What is shared out between them?",
     {
@@ -239,7 +240,8 @@ Explorer(
 #
 # So far the order of the words has played no part that you could see. Has it played one at all?
 
-# %% Vote: the dog, or the man? tags=["predict"]
+# %% Vote: the dog, or the man? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 order_vote = predict(
     "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
     {
@@ -300,7 +302,8 @@ print("with positions still the same:", same(out_first, out_second))
 # Think of the query and the key as clock hands.
 # At position 0 nothing happens; with each further position, the hand is turned by the same angle.
 
-# %% Vote: which scores are equal? tags=["predict"]
+# %% Vote: which scores are equal? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 shift_vote = predict(
     "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
     {

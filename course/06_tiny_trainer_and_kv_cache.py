@@ -138,7 +138,8 @@ assert abs(losses[-1] - 6e-5) < 2e-5
 # Was attention needed for that?
 # Set W_V to zero and do not let it learn: then nothing can flow from one word to another.
 
-# %% Vote: how low without context? tags=["predict"]
+# %% Vote: how low without context? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 floor_vote = predict(
     "W_V is held at zero. How low can the loss go now?",
     {
@@ -189,7 +190,8 @@ picture
 #
 # The model is right both times. So *bank* looks at *river* in one phrase and at *money* in the other?
 
-# %% Vote: how much does river get? tags=["predict"]
+# %% Vote: how much does river get? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 weight_vote = predict(
     "The model knows “river bank -> shore”. How large is the weight that bank gives to river?",
     {
@@ -439,7 +441,8 @@ for t in range(5):
     assert_close(cached[0], whole)
 print("cached and uncached outputs agree at all 5 steps")
 
-# %% Vote: what does the cache cost in precision? tags=["predict"]
+# %% Vote: what does the cache cost in precision? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 cache_vote = predict(
     "We write ten words with the cache and without. How far apart are the logits?",
     {
@@ -471,7 +474,8 @@ print(cache)
 #
 # A cache is a promise that the past does not change.
 
-# %% Vote: what does an edit spoil? tags=["predict"]
+# %% Vote: what does an edit spoil? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
 stale_vote = predict(
     "We change the second of ten words and keep the cache. Which columns of block 2 are wrong now?",
     {
