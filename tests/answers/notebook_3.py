@@ -132,6 +132,7 @@ def both_of(causal=0, more=0):
     return answer
 
 
+NUMBERS = "That hides nothing: numbers are added to the scores, so return booleans." + SECTION_3
 NO_PADDING = "Only the future is hidden: filler still shows." + SECTION_3
 NO_CAUSAL = "Only filler is hidden: the future still shows." + SECTION_3
 OPPOSITE = "True means may attend: yours hides what may be seen." + SECTION_3
@@ -148,24 +149,22 @@ BOTH_MASKS = Answers(
         lambda lengths, size: torch.stack(
             [causal_mask(size).logical_and(torch.arange(size) >= size - n) for n in lengths]
         ),
-        lambda lengths, size: causal_mask(size).float() * words(lengths, size).float(),
         lambda lengths, size: torch.einsum(
             "qk,bk->bqk", causal_mask(size).int(), words(lengths, size)[:, 0].int()
-        ),
+        ).bool(),
         # a row of filler may be emptied: it sees nothing but filler anyway
         lambda lengths, size: both_in_a_loop(lengths, size) & words(lengths, size).mT,
     ],
     wrong=[
         (lambda n, size: causal_mask(size).repeat(len(n), 1, 1), NO_PADDING),
-        (lambda n, size: torch.ones(size, size).tril(), NO_PADDING),
+        (lambda n, size: torch.ones(size, size).tril().bool(), NO_PADDING),
+        (lambda n, size: causal_mask(size).float() * words(n, size).float(), NUMBERS),
+        (lambda n, size: torch.ones(size, size).tril() + words(n, size).float(), NUMBERS),
+        (lambda n, size: both_in_a_loop(n, size).int(), NUMBERS),
         (lambda n, size: words(n, size).repeat(1, size, 1), NO_CAUSAL),
         (words, NO_CAUSAL),
         (
             lambda n, size: causal_mask(size) | words(n, size),
-            "A place is open only where both masks open it: join them by 'and'." + SECTION_3,
-        ),
-        (
-            lambda n, size: torch.ones(size, size).tril() + words(n, size).float(),
             "A place is open only where both masks open it: join them by 'and'." + SECTION_3,
         ),
         (lambda n, size: ~both_in_a_loop(n, size), OPPOSITE),
@@ -218,7 +217,7 @@ WORDS_HIDDEN = (
     "In this module True means ignore: yours hides the words and shows the filler." + CONVENTIONS
 )
 NOTHING_HIDDEN = (
-    "That hides nothing: a float mask is added, so it takes -inf, or booleans." + CONVENTIONS
+    "That hides nothing: this module takes booleans, or floats with -inf." + CONVENTIONS
 )
 FILLER_OFF = "Off by one: filler begins at the column whose number is the length." + CONVENTIONS
 CAUSAL = "That is a causal mask: it hides the future, padding hides filler." + CONVENTIONS
@@ -236,7 +235,8 @@ FILLER_FOR_MULTIHEAD = Answers(
         (lambda n, size: padding_mask(n, size)[:, 0], WORDS_HIDDEN),
         (padding_mask, WORDS_HIDDEN),
         (lambda n, size: torch.arange(size) < n[:, None], WORDS_HIDDEN),
-        (lambda n, size: (~filler_in_a_loop(n, size)).float(), NOTHING_HIDDEN),
+        (lambda n, size: filler_in_a_loop(n, size).float(), NOTHING_HIDDEN),
+        (lambda n, size: filler_in_a_loop(n, size).int(), NOTHING_HIDDEN),
         (lambda n, size: filler_in_a_loop(n, size) * -1e9, NOTHING_HIDDEN),
         (
             lambda n, size: torch.ones(len(n), size).bool(),

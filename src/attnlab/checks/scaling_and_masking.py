@@ -96,11 +96,19 @@ def both_masks(fn: Any) -> Verdict:
     def right(lengths: Tensor, size: int) -> Tensor:
         return past(size) & real(lengths, size)
 
-    def allowed(result: Any) -> Any:  # a float mask with -inf is one to be added
-        additive = torch.is_tensor(result) and result.is_floating_point() and result.isinf().any()
-        return result == 0 if additive else result
+    def allowed(result: Any) -> Any:  # numbers are added to the scores: -inf alone hides
+        numbers = torch.is_tensor(result) and result.dtype != torch.bool
+        return result > -torch.inf if numbers else result
+
+    def nothing(*shape: int) -> Tensor:
+        return torch.ones(shape, dtype=torch.bool)
 
     wrong = {
+        "That hides nothing: numbers are added to the scores, so return booleans.": (
+            lambda n, size: nothing(len(n), size, size),
+            lambda n, size: nothing(size, size),
+            lambda n, size: nothing(len(n), 1, size),
+        ),
         "Only the future is hidden: filler still shows.": (
             lambda n, size: past(size).expand(len(n), -1, -1),
             lambda n, size: past(size),
@@ -111,8 +119,7 @@ def both_masks(fn: Any) -> Verdict:
             lambda n, size: real(n, size)[:, 0],
         ),
         "A place is open only where both masks open it: join them by 'and'.": (
-            lambda n, size: past(size) | real(n, size),
-            lambda n, size: past(size).float() + real(n, size).float(),
+            lambda n, size: past(size) | real(n, size)
         ),
         "True means may attend: yours hides what may be seen.": (
             lambda n, size: ~right(n, size),
@@ -155,16 +162,16 @@ def filler_for_multihead(fn: Any) -> Verdict:
     def filler(lengths: Tensor, size: int, shift: int = 0) -> Tensor:
         return torch.arange(size) >= lengths[:, None] + shift
 
-    def ignored(result: Any) -> Any:  # a float mask is added, so that -inf alone hides
-        floats = torch.is_tensor(result) and result.is_floating_point()
-        return result == -torch.inf if floats else result
+    def ignored(result: Any) -> Any:  # a float mask is added: -inf alone hides
+        numbers = torch.is_tensor(result) and result.dtype != torch.bool
+        return result == -torch.inf if numbers else result
 
     wrong = {
         "In this module True means ignore: yours hides the words and shows the filler.": (
             lambda n, size: ~filler(n, size),
             padding_mask,
         ),
-        "That hides nothing: a float mask is added, so it takes -inf, or booleans.": (
+        "That hides nothing: this module takes booleans, or floats with -inf.": (
             lambda n, size: torch.zeros(len(n), size, dtype=torch.bool)
         ),
         "That hides every key: nobody has anything left to see.": (
