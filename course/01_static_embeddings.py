@@ -187,7 +187,7 @@ assert torch.equal(skin[1], chemistry[1])
 # %% Vote: the larger dot product jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 dots_vote = predict(
-    "river is [2, 0], bank is [1, 0]. With which has bank the larger dot product?",
+    "river is [2, 0], bank is [1, 0]. With which does bank have the larger dot product?",
     {
         "with itself": "Nothing is more like bank than bank, but a dot product counts length as well.",
         "with river": "It points the same way and is longer: 2 against 1.",

@@ -316,7 +316,7 @@ print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 # %% Vote: a score of 0 jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 zero_vote = predict(
-    "In “money bank”, bank gives money a score of 0. Which share has money after scaling and softmax?",
+    "In “money bank”, bank gives money a score of 0. What share does money get after the softmax?",
     {
         "none: 0 means no attention": "Only a score of minus infinity gets nothing: 0 is a number like others.",
         "about a third": "",
