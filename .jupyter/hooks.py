@@ -13,7 +13,8 @@ def clean(notebook):
     """Drop from a notebook, in place, what differs from run to run and from machine to machine.
 
     A widget goes, because its id is new at every run; its still picture and its sentence stay, and
-    so do all other outputs. Takes the notebook as a dict or as nbformat's node.
+    so do all other outputs, except what was said to one person about a prediction. Takes the
+    notebook as a dict or as nbformat's node.
     """
     # The version of Python, and the widgets' state, which is of no use without their ids.
     for key in ("language_info", "widgets"):
@@ -22,6 +23,11 @@ def clean(notebook):
     code_cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for cell in code_cells:
         cell["metadata"].pop("execution", None)  # when it ran
+        cell["outputs"] = [
+            output
+            for output in cell["outputs"]
+            if output.get("metadata", {}).get("attnlab") != "vote"
+        ]
         for output in cell["outputs"]:
             output.get("data", {}).pop(WIDGET_VIEW, None)
             output.get("metadata", {}).pop(WIDGET_VIEW, None)

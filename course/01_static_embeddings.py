@@ -53,6 +53,7 @@ from attnlab import checks, plots
 from attnlab.checks import assert_close
 from attnlab.data import corpus, embedding_table, encode, glove
 from attnlab.explorers import Explorer, choice, matrix
+from attnlab.predictions import predict, progress
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
@@ -73,8 +74,17 @@ torch.set_printoptions(sci_mode=False)
 # | money | 1 | [0, 2] |
 # | bank | 2 | [1, 0] |
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** Which row will *bank* get in "river bank", and which in "money bank"?
+# %% Vote: two banks jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+banks_vote = predict(
+    "Which row will bank get in “river bank”, and which in “money bank”?",
+    {
+        "one near river, one near money": "The table sees one id, and no neighbours.",
+        "[1, 0] both times": "The table is asked for an id, and the id is the same.",
+        "[1, 0] and a second row for the other bank": "One word, one id, one row, whatever it means.",
+    },
+)
+banks_vote
 
 # %% Two phrases, looked up
 E = embedding_table()  # (V, D) = (3, 2)
@@ -82,7 +92,9 @@ river_bank = encode("river bank")  # ids (S,)
 money_bank = encode("money bank")
 print("river bank", river_bank.tolist(), "->", E[river_bank].tolist())
 print("money bank", money_bank.tolist(), "->", E[money_bank].tolist())
-assert torch.equal(E[river_bank][1], E[money_bank][1])
+same = torch.equal(E[river_bank][1], E[money_bank][1])
+assert same
+banks_vote.answer("[1, 0] both times" if same else "one near river, one near money")
 
 # %% [markdown]
 # *bank* is [1, 0] both times.
@@ -172,13 +184,22 @@ assert torch.equal(skin[1], chemistry[1])
 # Dividing by both lengths leaves the **cosine**: 1 for the same direction, 0 for a right angle.
 # The dot product counts length *and* angle; the cosine only the angle.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** *river* is [2, 0] and *bank* is [1, 0].
-# What is river · bank? What is their cosine? And bank · money?
+# %% Vote: the larger dot product jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+dots_vote = predict(
+    "river is [2, 0], bank is [1, 0]. With which does bank have the larger dot product?",
+    {
+        "with itself": "Nothing is more like bank than bank, but a dot product counts length as well.",
+        "with river": "It points the same way and is longer: 2 against 1.",
+        "no difference": "That is what the cosine says. The dot product also counts length.",
+    },
+)
+dots_vote
 
 # %% Dot products and cosines
 river, money, bank = E
 assert river @ bank == 2 and bank @ bank == 1 and bank @ money == 0
+dots_vote.answer("with river" if bank @ river > bank @ bank else "with itself")
 dots = E @ E.T  # (3, D) @ (D, 3) -> (3, 3): every word with every word
 lengths = E.norm(dim=1)  # (3,)
 cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3) / ((3, 1) * (1, 3)) -> (3, 3)
@@ -278,6 +299,7 @@ print(
     f"bank and river side {river_side:.1f}, bank and money side {money_side:.1f}, across {across:.1f}"
 )
 assert min(river_side, money_side) > across + 0.1
+assert len(sentences) == 4_000
 picture
 
 # %% [markdown]
@@ -313,9 +335,17 @@ for a, b in (pair.split() for pair in pairs.split(", ")):
 # The simplest way: replace every row by the average of the phrase.
 # That is again *a row times a matrix*, this time with equal numbers in the row.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** After averaging, what will *bank* be in each phrase?
-# And what will *river* be in "river bank"?
+# %% Vote: after averaging jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+average_vote = predict(
+    "Every row becomes the average of its phrase. Which two vectors are now the same?",
+    {
+        "bank in “river bank” and bank in “money bank”": "They were before. Now each has its neighbour in it.",
+        "river and bank in “river bank”": "The same sum with the same numbers, whoever asks.",
+        "none": "Each row is the same sum with the same numbers, whoever asks.",
+    },
+)
+average_vote
 
 # %% The average, twice
 equal = torch.full((2, 2), 1 / 2)  # every word counts the same
@@ -324,6 +354,8 @@ money_average = equal @ E[money_bank]
 assert_close(river_average[1], E[river_bank].mean(dim=0))
 print("river bank ->", river_average.tolist())
 print("money bank ->", money_average.tolist())
+assert not torch.equal(river_average[1], money_average[1])
+average_vote.answer("river and bank in “river bank”" if torch.equal(*river_average) else "none")
 
 # %% [markdown]
 # Something has been won: *bank* is now [1.5, 0] beside *river* and [0.5, 1] beside *money*.
@@ -342,6 +374,16 @@ print("money bank ->", money_average.tolist())
 #
 # **Exercise 1.1.** Write the lookup as a matrix product: `ids` are whole numbers `(S,)`, `E` is `(V, D)`, the result is `(S, D)`.
 # No indexing with `E[ids]` this time.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Which row vector picks exactly one row of a table?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Make a one-hot row as long as the vocabulary for each id, stack them to (S, V), and multiply by E. F.one_hot gives whole numbers; a product wants floats.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 1.1 tags=["exercise"]
@@ -363,6 +405,16 @@ checks.lookup(lookup_solution)
 
 # %% [markdown]
 # **Exercise 1.2.** Write the cosine of two vectors `a` and `b`, both `(D,)`, without `F.cosine_similarity`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# The dot product is two lengths times the cosine.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Divide the dot product by both lengths. A length is the root of the sum of squares, or a.norm().
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 1.2 tags=["exercise"]
@@ -419,5 +471,171 @@ likeness[asked] = -1
 print(f"nearest other: {glove_words[likeness.argmax()]} {likeness.max():.2f}")
 
 # %% [markdown] tags=["further"]
+# ### More exercises
+#
+# **Exercise 1.3, half-filled.** The average of a phrase is *a row times the table*. Write that row.
+# `ids` `(S,)` are the phrase, `n_words` is V, the result is `(V,)`. A word that occurs twice counts twice.
+# And predict: does such a row know the order of the words?
+#
+# <details><summary>Hint 1: nudge</summary>
+# Each token brings its one-hot row. You have S of them and want one.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# The average of E[ids] is the average of one-hot rows times E. Along which axis of (S, V) do the tokens stand?
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Vote: the order of the words jupyter={"source_hidden": true} tags=["predict", "further"]
+# Vote before you unfold: the reasons stand in here
+order_vote = predict(
+    "Does the average tell “river bank” from “bank river”?",
+    {
+        "yes, the rows come in order": "The rows of the result are all equal: nothing is left to be in order.",
+        "yes, the first word counts more": "Every token counts 1/S, wherever it stands.",
+        "no": "A sum does not know in which order its terms came.",
+    },
+)
+order_vote
+
+
+# %% Exercise 1.3 tags=["exercise", "further"]
+def my_average_row(ids, n_words):
+    one_hot = F.one_hot(ids, num_classes=n_words).float()  # (S, V): one row for each token
+    return one_hot.sum(dim=...) / ...  # (V,): one row for the phrase
+
+
+checks.average_row(my_average_row)
+
+
+# %% Exercise 1.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def average_row_solution(ids, n_words):
+    one_hot = F.one_hot(ids, num_classes=n_words).float()  # (S, V)
+    return one_hot.mean(dim=0)  # (V,)
+
+
+row = average_row_solution(river_bank, 3)
+assert_close(row @ E, river_average[0])
+same_row = torch.equal(row, average_row_solution(encode("bank river"), 3))
+order_vote.answer("no" if same_row else "yes, the first word counts more")
+checks.average_row(average_row_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 1.4, make the vector.** Long is not near.
+# Give *money* a new embedding: its dot product with *bank* [1, 0] is larger than that of *river* [2, 0], although its cosine with *bank* is at most 0.9.
+#
+# <details><summary>Hint 1: nudge</summary>
+# What does the second number of money do to its dot product with [1, 0]? And to its length?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# With [1, 0] the dot product is the first number alone: make it larger than 2. Then turn the vector away with the second, until the cosine is small enough.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 1.4 tags=["exercise", "further"]
+my_money = ...  # two numbers: torch.tensor([1.0, 1.0]) is a start
+
+checks.long_not_near(my_money)
+
+# %% Exercise 1.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+money_solution = torch.tensor([3.0, 3.0])
+assert F.cosine_similarity(money_solution, bank, dim=0) <= 0.9
+
+checks.long_not_near(money_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 1.5, find the bugs.** `with_two_bugs(i, E)` is to return the id of the word most like word `i`: the largest cosine, word `i` itself left out.
+# See what it says for *river* (id 0) in our table, find both bugs, and write it anew.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Which word is most like river, whatever the table holds? And what does a dot product count besides the angle?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Compare cosines (exercise 1.2, for all rows at once), and make the word's own cosine so small that it cannot win.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 1.5 tags=["exercise", "further"]
+def with_two_bugs(i, E):
+    return (E @ E[i]).argmax()
+
+
+def my_nearest(i, E):
+    return ...  # the same, mended
+
+
+checks.nearest(my_nearest)
+
+
+# %% Exercise 1.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def nearest_solution(i, E):
+    alike = F.cosine_similarity(E, E[i][None], dim=1)  # (V,)
+    alike[i] = -torch.inf
+    return alike.argmax()
+
+
+assert with_two_bugs(0, E) == 0  # river itself
+checks.nearest(nearest_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 1.6, build it.** From ids to vectors that know their phrase and stay themselves:
+# each word keeps the part `keep` (from 0 to 1) of its own embedding, the rest is the average of its phrase.
+# `ids` is `(S,)`, `E` is `(V, D)`, the result `(S, D)`.
+# Then look: can *river* be told from *bank* again? And *bank* in "river bank" from *bank* in "bank river"?
+#
+# <details><summary>Hint 1: nudge</summary>
+# Two parts that add up to 1, as with two liquids.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Look the phrase up first, X = E[ids]. The average is X.mean(dim=0), one row, which is added to every row by itself.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 1.6 tags=["exercise", "further"]
+def my_mix(ids, E, keep):
+    return ...  # your lines here
+
+
+checks.mix_in_average(my_mix)
+
+
+# %% Exercise 1.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def mix_solution(ids, E, keep):
+    X = E[ids]  # (S, D)
+    return keep * X + (1 - keep) * X.mean(dim=0)  # (S, D)
+
+
+mixed, turned = (mix_solution(encode(text), E, 0.5) for text in ("river bank", "bank river"))
+print("river", mixed[0].tolist(), " bank", mixed[1].tolist())
+print("bank is the same, first or last:", torch.equal(mixed[1], turned[0]))
+checks.mix_in_average(mix_solution)
+
+# %% [markdown] tags=["further"]
+# Every word can be told apart again, but all of them still hear the same average, and the order is still unknown (notebook 5).
+#
 # **Further reading.** Mikolov et al. 2013, *Efficient Estimation of Word Representations in Vector Space* (word2vec, skip-gram);
 # Pennington, Socher and Manning 2014, *GloVe: Global Vectors for Word Representation*.
+
+# %% My progress tags=["progress"]
+progress(
+    "01",
+    lookup=my_lookup,
+    cosine=my_cosine,
+    average_row=my_average_row,
+    long_not_near=my_money,
+    nearest=my_nearest,
+    mix_in_average=my_mix,
+)

@@ -50,6 +50,7 @@ from attnlab import attention, checks, plots
 from attnlab.checks import assert_close
 from attnlab.data import embedding_table, encode
 from attnlab.explorers import Explorer, matrix
+from attnlab.predictions import predict, progress
 
 torch.set_printoptions(sci_mode=False)
 
@@ -64,14 +65,15 @@ X = E[encode("river bank")]  # (S, D) = (2, 2)
 # It takes the dot product of its embedding with the embedding of each word of the phrase, its own included.
 # The vector that asks is called the **query**, the vector it is compared with a **key**, and the dot product is a **score**.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** *bank* is [1, 0] and *river* is [2, 0].
-# Which score does *bank* give to *river*, and which to itself?
+# %% Guess: a score tags=["predict"]
+score_guess = predict("bank is [1, 0], river is [2, 0]. Which score does bank give to river?")
+score_guess
 
 # %% The scores of bank, one at a time
 river, bank = X
 print("bank . river =", (bank @ river).item())
 print("bank . bank  =", (bank @ bank).item())
+score_guess.answer(bank @ river)
 
 # %% [markdown]
 # All scores form a grid.
@@ -136,6 +138,18 @@ picture
 # In a library, the query is your question, the key the label on a book's spine, the value what is written inside.
 # At a party, the query is who you hope to meet, the key your name badge, the value what you say.
 
+# %% Vote: likeness jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+likeness_vote = predict(
+    "bank [1, 0] and money [0, 2] are at right angles. Can bank give money its highest score?",
+    {
+        "no, a score measures likeness": "It does while Q = K = X. W_Q can turn the question.",
+        "yes, but only with other embeddings": "They may stay: W_Q and W_K stand between embedding and score.",
+        "yes, with another W_Q": "The query of bank may point anywhere, whatever bank is like.",
+    },
+)
+likeness_vote
+
 # %% [markdown]
 # ### Identity first
 #
@@ -164,9 +178,20 @@ print("Q =", Q.tolist())
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** The phrase is now "river money bank", with that W_Q.
 # Will the grid of scores still be symmetric?
-# And which numbers change if we change W_V instead?
 #
 # (`attention(Q, K, V)` from our package does all steps of the course. Today read only `.raw`, the scores, and `.output`, the mixture of values.)
+
+# %% Vote: another W_V jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+values_vote = predict(
+    "Then we put another matrix in the place of W_V. What changes?",
+    {
+        "where the words look: the scores": "Scores are made of queries and keys: W_V never meets them.",
+        "what the words receive: the output": "",
+        "both": "The output does. But scores are made of queries and keys: W_V never meets them.",
+    },
+)
+values_vote
 
 # %% Asking is not being asked
 phrase = "river money bank".split()
@@ -179,6 +204,14 @@ other_keys = attention(X3 @ W_Q, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]), X3
 assert torch.equal(steps.raw, other_values.raw)
 assert not torch.equal(steps.raw, other_keys.raw)
 assert not torch.equal(steps.output, other_values.output)
+values_vote.answer(
+    "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both"
+)
+
+stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
+likeness_vote.answer(
+    "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness"
+)
 print("bank asks money:", steps.raw[2, 1].item(), "  money asks bank:", steps.raw[1, 2].item())
 picture, axes = plots.panels(1, width=4)
 plots.heatmap(axes, phrase, phrase, steps.raw, kind="scores", title="Scores, W_Q changed")
@@ -186,6 +219,7 @@ picture
 
 # %% [markdown]
 # No longer symmetric: *bank* asks *money* (score 2), while *money* does not ask *bank* (score 0).
+# With W_Q[0, 1] = 3 *money* would even lead in the row of *bank*, at a right angle to it: attention need not be likeness.
 # Changing W_Q or W_K changes the scores.
 # Changing W_V does not: it changes what is handed over, **not where one looks**.
 
@@ -276,16 +310,31 @@ print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 # A share of 2 and one of −1 give a mixture longer than either word; the other is a division by zero.
 # Something better is needed than dividing by the sum: the **softmax** of the next two notebooks.
 #
-# One surprise in advance.
+# One question in advance.
 # In "money bank" the score of *bank* for *money* is 0, and dividing by the sum would give it nothing.
-# After scaling and softmax (the next two notebooks) it gets a share all the same.
 
-# %% A score of 0 is not "no attention"
+# %% Vote: a score of 0 jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+zero_vote = predict(
+    "In “money bank”, bank gives money a score of 0. What share does money get after the softmax?",
+    {
+        "none: 0 means no attention": "Only a score of minus infinity gets nothing: 0 is a number like others.",
+        "about a third": "",
+        "the same as bank": "bank's own score is 1: a larger score gets a larger share.",
+    },
+)
+zero_vote
+
+# %% A score of 0, after the softmax
 X_money = E[encode("money bank")]
 steps = attention(X_money, X_money, X_money)
 print(f"score {steps.raw[1, 0]:.0f}, share {steps.weights[1, 0]:.4f}")
+third = abs(steps.weights[1, 0] - 1 / 3) < 0.01
+zero_vote.answer("about a third" if third else "none: 0 means no attention")
 
 # %% [markdown]
+# A score of 0 is not "no attention".
+#
 # ### Who attends to whom: a warning
 #
 # In the original paper and in this course, *the query attends to the key*, queries are rows, and each row will sum to 1.
@@ -302,6 +351,16 @@ print(f"score {steps.raw[1, 0]:.0f}, share {steps.weights[1, 0]:.4f}")
 # ## Exercises
 #
 # **Exercise 2.1.** Write the raw scores of a phrase: `X` is `(S, D)`, `W_Q` and `W_K` are `(D, d_k)`, the result is `(S, S)`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Two projections, then every row of one meets every row of the other.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Queries X @ W_Q and keys X @ W_K are (S, d_k). The one that is to run along the columns is laid on its side.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 2.1 tags=["exercise"]
@@ -323,10 +382,20 @@ checks.scores(scores_solution)
 # %% [markdown]
 # **Exercise 2.2.** Choose W_Q and W_K so that in "river money bank" the word *bank* gives *money* a score at least 1 higher than it gives *river* and itself.
 # The explorer above is a good place to search.
+#
+# <details><summary>Hint 1: nudge</summary>
+# bank is [1, 0]. Which row of W_Q makes its query?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# With W_K the identity, money's key is [0, 2]: let the first row of W_Q point its way, and not along [1, 0].
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 # %% Exercise 2.2 tags=["exercise"]
-my_W_Q = torch.eye(2)  # change the numbers
-my_W_K = torch.eye(2)
+my_W_Q = ...  # torch.eye(2) is a start: change its numbers
+my_W_K = ...
 
 checks.bank_asks_for_money(my_W_Q, my_W_K)
 
@@ -344,5 +413,163 @@ checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 # **Next:** [3 · Scaling and masking](03_scaling_and_masking.ipynb)
 
 # %% [markdown] tags=["further"]
+# ## Further
+#
+# Everything below is optional.
+#
+# ### More exercises
+#
+# **Exercise 2.3, find the bug.** `with_a_bug(shares, X, W_V)` is to return what each word receives, `(S, d_v)`.
+# Row i of `shares` `(S, S)` says how much word i takes from each word; each row sums to 1.
+# The loop runs, and every shape is right. Find what is wrong, and write it without a loop.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Say the line in the middle aloud: who receives, who hands over, and whose row of shares is it?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# In shares[i, j] the query i receives from the key j. A row of shares times the matrix of values is what that one word receives.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 2.3 tags=["exercise", "further"]
+def with_a_bug(shares, X, W_V):
+    values = X @ W_V  # (S, d_v)
+    received = torch.zeros_like(values)
+    for i in range(len(X)):
+        for j in range(len(X)):
+            received[j] += shares[i, j] * values[i]
+    return received
+
+
+def my_receive(shares, X, W_V):
+    return ...  # your lines here
+
+
+checks.receive(my_receive)
+
+
+# %% Exercise 2.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def receive_solution(shares, X, W_V):
+    values = X @ W_V  # (S, d_v)
+    return shares @ values  # (S, S) @ (S, d_v) -> (S, d_v)
+
+
+halves = torch.tensor([[1.0, 0.0], [0.5, 0.5]])  # river takes from itself only
+print("with the bug, river receives", with_a_bug(halves, X, W_V)[0].tolist())
+print("it should be                ", receive_solution(halves, X, W_V)[0].tolist())
+checks.receive(receive_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 2.4, explain by experiment.** Put `other` in the place of W_Q, then of W_K, then of W_V.
+# Which of them can change the scores? And which the output?
+#
+# <details><summary>Hint 1: nudge</summary>
+# Change one matrix at a time: X3 @ other in the first, the second or the third place.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Compare .raw with before.raw, and .output with before.output. The output is shares times values: follow each matrix through.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 2.4 tags=["exercise", "further"]
+before = attention(X3, X3, X3)  # all three are the identity
+other = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
+after = attention(X3 @ other, X3, X3)  # now W_Q is another one
+print("scores changed:", not torch.equal(after.raw, before.raw))
+
+my_score_movers = ...  # a list of some of "W_Q", "W_K", "W_V"
+my_output_movers = ...
+checks.what_moves(my_score_movers, my_output_movers)
+
+# %% Exercise 2.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+for i, name in enumerate(["W_Q", "W_K", "W_V"]):
+    projected = [X3, X3, X3]  # queries, keys, values
+    projected[i] = X3 @ other
+    after = attention(*projected)
+    same = torch.equal(after.raw, before.raw), torch.equal(after.output, before.output)
+    print(f"{name}: scores changed {not same[0]}, output changed {not same[1]}")
+
+checks.what_moves(["W_Q", "W_K"], ["W_Q", "W_K", "W_V"])
+
+# %% [markdown] tags=["further"]
+# **Exercise 2.5, make two matrices.** In "river money bank", choose W_Q and W_K so that *bank* ignores *money*:
+# an attention weight below 0.01, while *river* and *bank* keep at least 0.1 each.
+# `attention(X3 @ W_Q, X3 @ W_K, X3).weights[2]` is the row of *bank*. With the identities its score for *money* is 0 already; is that enough?
+#
+# <details><summary>Hint 1: nudge</summary>
+# A score of 0 gets a share. What kind of number lies far below 0?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Leave bank's query at 1 along [1, 0], so that river and bank keep their scores, and let it point against money's key [0, 2].
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 2.5 tags=["exercise", "further"]
+my_ignoring_W_Q = ...
+my_ignoring_W_K = ...
+
+checks.bank_ignores_money(my_ignoring_W_Q, my_ignoring_W_K)
+
+# %% Exercise 2.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+against_money = torch.tensor([[1.0, -4.0], [0.0, 1.0]])
+row = attention(X3 @ against_money, X3, X3).weights[2]
+assert row[1] < 0.01 and min(row[0], row[2]) >= 0.1
+
+checks.bank_ignores_money(against_money, torch.eye(2))
+
+# %% [markdown] tags=["further"]
+# **Exercise 2.6, build it.** Attention need not be likeness: let any word look for any other.
+# There are V words, their embeddings are the one-hot rows (X is the identity), and so is W_K.
+# `who` `(V,)` says whom each word is to look for. Return the W_Q `(V, V)` with which word i gives word `who[i]` the score 1, and all others 0.
+#
+# <details><summary>Hint 1: nudge</summary>
+# With X and W_K the identity, what are the scores?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Row i of W_Q is the query of word i: it is to be the one-hot row of who[i]. Notebook 1 has made such rows.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 2.6 tags=["exercise", "further"]
+def my_look_for(who):
+    return ...  # your lines here
+
+
+checks.look_for(my_look_for)
+
+
+# %% Exercise 2.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def look_for_solution(who):
+    return torch.eye(len(who))[who]  # (V, V): a lookup in the one-hot rows
+
+
+checks.look_for(look_for_solution)
+
+# %% [markdown] tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*; 3Blue1Brown's video on attention, which draws queries as columns;
 # Bhayani's article on the Q, K and V matrices.
+
+# %% My progress tags=["progress"]
+progress(
+    "02",
+    scores=my_scores,
+    bank_asks_for_money=(my_W_Q, my_W_K),
+    receive=my_receive,
+    what_moves=(my_score_movers, my_output_movers),
+    bank_ignores_money=(my_ignoring_W_Q, my_ignoring_W_K),
+    look_for=my_look_for,
+)

@@ -50,6 +50,7 @@ from attnlab import attention, causal_mask, checks, padding_mask, plots
 from attnlab.checks import assert_close
 from attnlab.data import embedding_table, encode
 from attnlab.explorers import Explorer, choice, toggle
+from attnlab.predictions import predict, progress
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
@@ -101,8 +102,17 @@ print(scaled)
 # A score is a sum of d_k products, q₁k₁ + q₂k₂ + ….
 # If the components of q and k are independent, with mean 0 and variance 1, each product has variance 1, so the score has variance **d_k**.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** At d_k = 64, how far from 0 is a typical raw score: 1, 8 or 64?
+# %% Vote: a typical score jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+score_vote = predict(
+    "At d_k = 64, how far from 0 is a typical raw score?",
+    {
+        "1": "Each of the 64 products is, but they are added up.",
+        "8": "Variances add up to 64, and the distance is the root of that.",
+        "64": "That is the variance: a typical distance is its square root, for much cancels.",
+    },
+)
+score_vote
 
 # %% The variance of a score, measured
 generator = torch.Generator().manual_seed(0)
@@ -118,6 +128,7 @@ line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", "d_k", "var
 line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
 line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
 assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
+score_vote.answer(f"{measured[sizes.index(64)].mean() ** 0.5:.0f}")
 picture
 
 # %% [markdown]
@@ -132,6 +143,18 @@ picture
 # > **Box: sensitivity.** A derivative says how much a result moves when an input is nudged.
 # > We take all derivatives of the attention weights by the query and put them into one number, their norm (the root of the sum of their squares).
 # > If it is near 0, nudging the query does nothing, and training, which nudges, can hardly improve where the word looks.
+
+# %% Vote: a larger divisor jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+divisor_vote = predict(
+    "At d_k = 512 we divide by d_k instead of √d_k. How do the attention weights react to the query?",
+    {
+        "more: small scores have large gradients": "Too large scores do kill the reaction, but so do too small ones.",
+        "as with √d_k": "The scores are √512 times smaller: they can hardly move a weight.",
+        "hardly at all": "Scores near 0 give equal weights, wherever the query points.",
+    },
+)
+divisor_vote
 
 
 # %% Largest weight and sensitivity
@@ -162,6 +185,9 @@ for d_k in (2, 8, 32, 128, 512):
     largest, sensitive = zip(*table[d_k])
     print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
 
+_, by_root, by_width = (sensitivity for _, sensitivity in table[512])
+divisor_vote.answer("hardly at all" if by_width < 0.1 * by_root else "as with √d_k")
+
 # %% [markdown]
 # - **Unscaled**, the largest weight climbs from about 0.4 to above 0.9: one key takes all.
 #   The sensitivity first rises to about 1, then collapses to almost nothing.
@@ -181,6 +207,7 @@ assert all(abs(s - 0.37) < 0.07 for _, s in by_root)
 assert abs(by_width[-1][0] - 0.13) < 0.01 and abs(by_width[-1][1] - 0.015) < 0.001
 alike = torch.randn(1000, 512, generator=torch.Generator().manual_seed(0))
 assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
+assert len(q) == 2_000
 
 # %% Explorer: width and scale tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
@@ -234,8 +261,17 @@ Explorer(
 # Not by 0: a score of 0 still gets a share. And not after the softmax: the row would no longer sum to 1.
 # One can write that as filling in, or as adding a matrix M of 0 and −∞: the result is the same.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** Which one of the four scores of "river bank" is crossed out?
+# %% Vote: the score that goes jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+crossed_vote = predict(
+    "Which of the four scores of “river bank” does a causal mask cross out?",
+    {
+        "row bank, column river": "That is bank looking back: rows are queries, and river is its past.",
+        "row river, column bank": "",
+        "both: they must not see each other": "bank may look back at river, which stands before it.",
+    },
+)
+crossed_vote
 
 # %% The causal mask
 allowed = causal_mask(2)  # (S_q, S_k), True on and below the diagonal
@@ -249,6 +285,8 @@ river = scaled[0]  # the wrong ways, for the first row: a score of 0, and a mask
 assert (river * allowed[0]).softmax(dim=-1)[1] > 0.05
 assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9
 print(filled)
+[(i, j)] = (~allowed).nonzero().tolist()
+crossed_vote.answer(f"row {tokens[i]}, column {tokens[j]}")
 
 picture, (left, middle, right) = plots.panels(3)
 plots.heatmap(left, tokens, tokens, allowed, kind="mask", title="May attend?")
@@ -395,6 +433,16 @@ for n_tokens in (2, 256, 2048):
 # ## Exercises
 #
 # **Exercise 3.1.** Hide the future: `scores` is `(S, S)`, and every score above the diagonal becomes −∞.
+#
+# <details><summary>Hint 1: nudge</summary>
+# The future of a word stands to the right of the diagonal. May a word attend to itself?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Make a boolean table that is True where j is larger than i (triu with diagonal=1 leaves those), and fill −∞ there.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 3.1 tags=["exercise"]
@@ -417,6 +465,16 @@ checks.causal_scores(causal_scores_solution)
 # %% [markdown]
 # **Exercise 3.2.** A model of width 768 has 12 heads that share its width equally.
 # By which number is each raw score *multiplied*?
+#
+# <details><summary>Hint 1: nudge</summary>
+# How many products are added up in one score of one head?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# The width of one head is 768 divided by 12. Divide by its square root; asked is the factor.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 # %% Exercise 3.2 tags=["exercise"]
 my_scale = ...  # your number here
@@ -425,6 +483,7 @@ checks.head_scale(my_scale)
 
 # %% Exercise 3.2, a solution jupyter={"source_hidden": true} tags=["solution"]
 # A solution: unfold it when you have tried
+assert 768 / 12 == 64  # the width of one head
 checks.head_scale((768 / 12) ** -0.5)
 
 # %% [markdown]
@@ -494,4 +553,182 @@ ours = attention(query, keys, values, causal_mask(1, 3)).output
 print("one new query, three keys:", "is_causal", top_left.item(), "  causal_mask", ours.item())
 
 # %% [markdown] tags=["further"]
+# ### More exercises
+#
+# **Exercise 3.3, half-filled.** Phrases that are to be continued are padded on the **left**, so that all last words stand together.
+# `lengths` `(B,)` counts the real words of each phrase, `size` is S.
+# Return one mask `(B, S, S)` that hides the future *and* the filler; True means "may attend".
+#
+# <details><summary>Hint 1: nudge</summary>
+# Two masks, and a place is open only where both open it. Is filler something nobody may ask, or something that may not ask?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# causal_mask(size) is (S_q, S_k), real is (B, S_k). Give real an axis for the queries, of size 1, and join them by &.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 3.3 tags=["exercise", "further"]
+def my_both_masks(lengths, size):
+    real = torch.arange(size) >= size - lengths[:, None]  # (B, S_k): True for real words
+    return real & ...  # (B, S_q, S_k): mind the axes
+
+
+checks.both_masks(my_both_masks)
+
+
+# %% Exercise 3.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def both_masks_solution(lengths, size):
+    real = torch.arange(size) >= size - lengths[:, None]  # (B, S_k)
+    return causal_mask(size) & real[:, None]  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
+
+
+checks.both_masks(both_masks_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 3.4, find the bug.** `nn.MultiheadAttention` takes padding as `key_padding_mask` `(B, S)`.
+# The call below runs, every shape is right, and *river* looks at nothing but filler.
+# Return the mask that this module needs. Here filler stands on the right again.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Does True mean the same in this module as in this course?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# There True means "ignore". A boolean mask is turned round by ~.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 3.4 tags=["exercise", "further"]
+def with_a_bug(lengths, size):
+    return padding_mask(lengths, size)[:, 0]  # (B, S)
+
+
+padded = torch.stack([*X, torch.zeros(2)])[None]  # (B, S, D) = (1, 3, 2): river, bank, filler
+keys = with_a_bug([2], 3)  # (B, S_k)
+# for one phrase, key_padding_mask does this: the same keys for every query (and it starts faster)
+weights = module(padded, padded, padded, attn_mask=keys.expand(3, 3))[1]  # (B, S_q, S_k)
+print("river gives the filler", weights[0, 0, 2].item())
+
+
+def my_filler(lengths, size):
+    return ...  # (B, S)
+
+
+checks.filler_for_multihead(my_filler)
+
+
+# %% Exercise 3.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def filler_solution(lengths, size):
+    return ~padding_mask(lengths, size)[:, 0]  # (B, S)
+
+
+weights = module(padded, padded, padded, attn_mask=filler_solution([2], 3).expand(3, 3))[1]
+print("river gives the filler", weights[0, 0, 2].item())
+checks.filler_for_multihead(filler_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 3.5, explain by experiment.** Does the causal mask matter in training, where the whole text is there anyway?
+# In training, position i predicts the token at i + 1, at all positions at once; the last one has nothing to predict.
+# Write `leaks(allowed)`: at how many positions may a query attend to the very token it is to predict? `allowed` is `(S, S)`.
+# Then count for a text of 6 tokens: without a mask, with a causal one, and with one that is off by one.
+#
+# <details><summary>Hint 1: nudge</summary>
+# In row i, one single place tells the answer. Which column?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Those places form the first diagonal above the main one: allowed.diagonal(offset=1), or a loop over allowed[i, i + 1]. Count the True ones.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Vote: who reads the answer jupyter={"source_hidden": true} tags=["predict", "further"]
+# Vote before you unfold: the reasons stand in here
+leak_vote = predict(
+    "Training on 6 tokens without a mask: how many of the 5 predictions may read their answer?",
+    {
+        "none: a mask is for writing": "In training the next token stands there, one column further.",
+        "one, the last": "The last position predicts a token that is not in the text.",
+        "all five": "Each may attend to the token behind it, the very one it is to predict.",
+    },
+)
+leak_vote
+
+
+# %% Exercise 3.5 tags=["exercise", "further"]
+def my_leaks(allowed):
+    return ...  # one number
+
+
+checks.leaks(my_leaks)
+
+
+# %% Exercise 3.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def leaks_solution(allowed):
+    return allowed.diagonal(offset=1).sum().item()
+
+
+everything = torch.ones(6, 6, dtype=torch.bool)
+masks = {"no mask": everything, "causal": causal_mask(6), "off by one": everything.tril(1)}
+found = {name: leaks_solution(mask) for name, mask in masks.items()}
+print(found)
+leak_vote.answer(
+    {0: "none: a mask is for writing", 1: "one, the last", 5: "all five"}[found["no mask"]]
+)
+checks.leaks(leaks_solution)
+
+# %% [markdown] tags=["further"]
+# A causal mask that is off by one lets as many positions read their answer as no mask at all.
+#
+# **Exercise 3.6, build it.** Attention weights that survive everything: `scores` `(S_q, S_k)` are float16, `allowed` `(S_q, S_k)` is True where a query may attend.
+# Hidden keys get nothing, every other row sums to 1, and a row with no True gets zeros: no NaN, no error.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Which number hides a score in every kind of float? And what does softmax make of a row that holds nothing else?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Fill with −∞, softmax along the keys, and then put zeros where nothing may be: this second fill removes the NaN of the empty row.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 3.6 tags=["exercise", "further"]
+def my_sturdy_weights(scores, allowed):
+    return ...  # your lines here
+
+
+checks.sturdy_weights(my_sturdy_weights)
+
+
+# %% Exercise 3.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def sturdy_solution(scores, allowed):
+    masked = scores.masked_fill(~allowed, -torch.inf)
+    return masked.softmax(dim=-1).masked_fill(~allowed, 0.0)  # (S_q, S_k)
+
+
+checks.sturdy_weights(sturdy_solution)
+
+# %% [markdown] tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.1 and its footnote on variance.
+
+# %% My progress tags=["progress"]
+progress(
+    "03",
+    causal_scores=my_causal_scores,
+    head_scale=my_scale,
+    both_masks=my_both_masks,
+    filler_for_multihead=my_filler,
+    leaks=my_leaks,
+    sturdy_weights=my_sturdy_weights,
+)

@@ -56,6 +56,7 @@ from attnlab import attention, causal_mask, checks, plots
 from attnlab.checks import assert_close
 from attnlab.data import embed, embedding_table, encode
 from attnlab.explorers import Explorer, choice, matrix, slider, words
+from attnlab.predictions import predict, progress
 
 torch.set_printoptions(sci_mode=False)
 
@@ -84,6 +85,7 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # %% Bank's row by hand
 row = torch.tensor([1.4142, 0.7071])
 exps = row.exp()  # (S_k,)
+print("scores", row)
 print("exp   ", exps)
 print("shares", exps / exps.sum())
 print(f"the first is {exps[0] / exps[1]:.2f} times the second")
@@ -117,9 +119,9 @@ print("over the wrong axis:", wrong)
 
 # %% Large scores, and the temperature
 large = torch.tensor([1000.0, 0.0])
-print("naive :", (large.exp() / large.exp().sum()).tolist())
+print("naive :", (large.exp() / large.exp().sum()).tolist(), " exp(1000) is", large.exp()[0].item())
 shifted = large - large.max()  # only differences matter
-print("stable:", (shifted.exp() / shifted.exp().sum()).tolist())
+print("stable:", (shifted.exp() / shifted.exp().sum()).tolist(), " from", shifted.tolist())
 for temperature in (0.1, 1.0, 10.0):
     print(f"temperature {temperature:4}:", (row / temperature).softmax(dim=-1))
 
@@ -129,19 +131,39 @@ for temperature in (0.1, 1.0, 10.0):
 # Dividing all scores by a **temperature** makes the attention weights softer (above 1) or sharper (below 1).
 # At any temperature every word that may be seen keeps *some* share (the 0.0 above is e^−1000, too small for the computer): attention **blends, it does not pick**.
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ### A published example
 #
 # An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the weights [0.62, 0.38, 0, 0].
-#
-# **Predict before you run.** Is that softmax? If not, what did its author do?
+
+# %% Vote: which recipe printed that row? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+recipe_vote = predict(
+    "Which recipe turns 0.8 and 0.5 (and two hidden scores) into 0.62, 0.38, 0 and 0?",
+    {
+        "hide, then softmax": "Work one out: e^0.8 / (e^0.8 + e^0.5).",
+        "softmax, then hide": "Then the row would sum to less than 1.",
+        "hide, then divide by the sum": "No exponential: it fails as soon as a score is negative.",
+    },
+)
+recipe_vote
 
 # %% Check the article
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
 keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
+print("scores", article)
 print("softmax gives", right)
 print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
+recipes = {
+    "hide, then softmax": right,
+    "softmax, then hide": article.softmax(dim=-1) * keep,
+    "hide, then divide by the sum": article * keep / article[keep].sum(),
+}
+printed = torch.tensor([0.62, 0.38, 0.0, 0.0])
+recipe_vote.answer(
+    next(name for name, r in recipes.items() if torch.allclose(r, printed, atol=0.005))
+)
 
 # %% [markdown]
 # The right attention weights are 0.5744 and 0.4256.
@@ -172,12 +194,27 @@ print(output)
 # %% [markdown]
 # Now the same for "money bank".
 
+# %% Vote: what changes with the phrase? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+row_vote = predict(
+    "From “river bank” to “money bank”: which numbers in the row of bank change?",
+    {
+        "its embedding": "The table has one row for bank, whatever stands beside it.",
+        "the parameters W_Q, W_K and W_V": "They are learned, then they stay: the same in every phrase.",
+        "its attention weights": "They are computed anew for every input.",
+    },
+)
+row_vote
+
 # %% Same embedding, two outputs
 steps = {}
 for phrase in ("river bank", "money bank"):
     x = E[encode(phrase)]  # (S, D)
     s = steps[phrase] = attention(x, x, x, causal_mask(2))
     print(f"{phrase}: weights {s.weights[1]}, output {s.output[1]}")
+    assert torch.equal(x[1], E[2])  # the embedding of bank, both times
+beside = [s.weights[1] for s in steps.values()]
+row_vote.answer("its embedding" if torch.equal(*beside) else "its attention weights")
 picture, axes = plots.panels(1, width=4.6, height=3.4)
 bank = E[2]
 arrows = torch.stack([bank, steps["river bank"].output[1], steps["money bank"].output[1]])
@@ -205,7 +242,19 @@ for word in (0, 1):  # river, money
     print(s.weights[1].tolist(), "->", s.output[1].tolist())
 
 # %% [markdown]
-# ### W_V changes what is carried, not where one looks
+# ### Another W_V
+
+# %% Vote: what does W_V move? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+moved_vote = predict(
+    "We put another matrix in the place of W_V. What moves in the row of bank?",
+    {
+        "the attention weights": "They come from Q and K alone: W_V never meets a score.",
+        "the output": "",
+        "both": "The weights come from Q and K alone: W_V never meets a score.",
+    },
+)
+moved_vote
 
 # %% Another W_V
 W_V = torch.tensor([[0.5, 0.2], [0.3, 0.8]])  # (D, d_v)
@@ -213,10 +262,14 @@ V = X @ W_V  # (S, d_v)
 s = attention(X, X, V, causal_mask(2))
 print("V =", V)
 print("bank's output", s.output[1])
-assert torch.equal(s.weights, steps["river bank"].weights)  # the attention weights did not move
+before = steps["river bank"]
+assert torch.equal(s.weights, before.weights)  # the attention weights did not move
+moved_vote.answer("the output" if not torch.equal(s.output, before.output) else "both")
 print("the residual, with W_V the identity:", X[1] + steps["river bank"].output[1])
 
 # %% [markdown]
+# W_V changes what is carried, not where one looks.
+#
 # ### Added, not replaced
 #
 # In a model the output does not replace the embedding; it is **added** to it: new = x + delta, here [1, 0] + [1.6698, 0] = [2.6698, 0].
@@ -260,10 +313,17 @@ print("the five lines, the package and PyTorch agree")
 # Its query is [1, 0] W_Q, which is the *first row* of W_Q.
 # Put a number in W_Q[0, 1], and *bank* asks in money's direction.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you move.** W_Q[0, 1] goes from 0 to 1 and then to 3.
-# What happens to the weight of *money* in "money bank"?
-# And to that of *river* in "river bank"?
+# %% Vote: and the other phrase? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+river_vote = predict(
+    "W_Q[0, 1] goes from 0 to 3, and money gains weight in “money bank”. And river in “river bank”?",
+    {
+        "river loses weight": "Shares go to the words of the phrase: money is not in it.",
+        "river keeps its weight": "",
+        "river gains weight too": "Its key has a 0 where the query has grown.",
+    },
+)
+river_vote
 
 # %% Explorer: teach bank to look for money tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3)
@@ -300,14 +360,24 @@ teach = Explorer(
 teach
 
 # %% The same in numbers
+rivers = []
 for knob in (0.0, 1.0, 3.0):
     W_Q = torch.tensor([[1.0, knob], [0.0, 1.0]])
     money_X, river_X = E[encode("money bank")], E[encode("river bank")]
     money = attention(money_X @ W_Q, money_X, money_X, causal_mask(2)).weights[1, 0]
     river = attention(river_X @ W_Q, river_X, river_X, causal_mask(2)).weights[1, 0]
+    rivers.append(river.item())
     print(
         f"W_Q[0, 1] = {knob:.0f}: bank gives money {money:.4f}, and in the other phrase river {river:.4f}"
     )
+moved = rivers[-1] - rivers[0]
+river_vote.answer(
+    "river keeps its weight"
+    if abs(moved) < 1e-6
+    else "river gains weight too"
+    if moved > 0
+    else "river loses weight"
+)
 
 # %% [markdown]
 # *money* went from 0.3302 to 0.6698 to 0.9717, and *river* stayed at 0.6698: no word of "river bank" has anything in the second coordinate.
@@ -409,6 +479,16 @@ Explorer(
 #
 # **Exercise 4.1.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
 # Every row has at least one True. Return the attention weights. Some scores are as large as 1000.
+#
+# <details><summary>Hint 1: nudge</summary>
+# What must a score be so that its exponential is 0? And which number may you subtract from a whole row without changing its shares?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Fill the hidden scores with −∞, subtract each row's largest (dim=-1, keepdim=True), take exponentials, divide by each row's sum.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 4.1 tags=["exercise"]
@@ -431,6 +511,16 @@ checks.masked_softmax(masked_softmax_solution)
 
 # %% [markdown]
 # **Exercise 4.2.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Five verbs, in this order: score, scale, mask, softmax, mix.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Rows are queries: q times the transpose of k. The scale is the square root of q.shape[-1]. Only after the softmax come the values.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 4.2 tags=["exercise"]
@@ -523,4 +613,139 @@ entropy = -(w * w.log()).sum()
 print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 
 # %% [markdown] tags=["further"]
+# ### More exercises
+#
+# **Exercise 4.3, find the error.** The author of [0.62, 0.38, 0, 0] had a recipe. Complete it: `scores` and `allowed` are `(S_k,)`.
+# Then find scores for which it prints a share above 1.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Section 1 has put three recipes beside the printed row. Only one of them never uses e.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# The visible scores add up to 1.3. What is 0.8 of 1.3?
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 4.3 tags=["exercise", "further"]
+def authors_recipe(scores, allowed):
+    visible = scores * allowed  # (S_k,): the hidden ones become 0
+    return visible / ...  # by what?
+
+
+checks.article_row(authors_recipe)
+
+
+# %% Exercise 4.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def authors_recipe_solution(scores, allowed):
+    visible = scores * allowed  # (S_k,)
+    return visible / visible.sum()
+
+
+both = torch.tensor([True, True])
+print("scores 3 and -1:", authors_recipe_solution(torch.tensor([3.0, -1.0]), both))
+checks.article_row(authors_recipe_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 4.4, predict a number.** *bank* gives *river* 0.6698 of its attention, from the scores 1.4142 and 0.7071.
+# At which temperature would it be 0.99? Guess, try your guess with `(row / guess).softmax(dim=-1)`, and come closer.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Only the difference of the two scores counts. Is it to grow or to shrink?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# 0.99 against 0.01 is a ratio of 99, so the difference must become ln 99. It is 0.7071 now, and a temperature divides it.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 4.4 tags=["exercise", "further"]
+my_temperature = ...
+checks.sharp_temperature(my_temperature)
+
+# %% Exercise 4.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+temperature_solution = 0.7071 / math.log(99)  # about 0.154
+share = (row / temperature_solution).softmax(dim=-1)[0]
+print(f"river gets {share:.2f}")
+checks.sharp_temperature(temperature_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 4.5, make two matrices.** In "river money bank", with W_K the identity, choose W_Q so that *bank* gives *money* more than 0.9,
+# and W_V so that not a bit of *money* arrives at *bank*. *river* must go on carrying something.
+#
+# <details><summary>Hint 1: nudge</summary>
+# One matrix says where to look, the other what is carried. Which is which?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# bank = [1, 0] asks with the first row of W_Q. money = [0, 2] hands over twice the second row of W_V.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 4.5 tags=["exercise", "further"]
+my_W_Q = ...  # (D, d_k) = (2, 2)
+my_W_V = ...  # (D, d_v) = (2, 2)
+checks.look_and_carry_nothing(my_W_Q, my_W_V)
+
+# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+W_Q_solution = torch.tensor([[1.0, 3.0], [0.0, 1.0]])
+W_V_solution = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
+checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
+
+# %% [markdown] tags=["further"]
+# So a large attention weight tells where *bank* looks, and not what it gets.
+#
+# **Exercise 4.6, build it.** The attention part of a model, from an empty cell: project `x` `(S, D)` with `W_Q`, `W_K` `(D, d_k)` and `W_V` `(D, D)`,
+# let every word attend to itself and those before it, and return the *new* `x` `(S, D)`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# You have written all of it: exercise 4.2, a mask from notebook 3, and one plus sign from section 2.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# q, k and v are three products with x. The mask is True on and below the diagonal. The output is added to x.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 4.6 tags=["exercise", "further"]
+def my_sublayer(x, W_Q, W_K, W_V):
+    return ...  # your lines here
+
+
+checks.attention_sublayer(my_sublayer)
+
+
+# %% Exercise 4.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def sublayer_solution(x, W_Q, W_K, W_V):
+    q, k, v = x @ W_Q, x @ W_K, x @ W_V  # (S, d_k), (S, d_k), (S, D)
+    allowed = torch.ones(len(x), len(x)).tril().bool()  # (S, S)
+    scores = q @ k.T / W_Q.shape[1] ** 0.5  # (S_q, S_k)
+    weights = scores.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+    return x + weights @ v  # (S, D)
+
+
+checks.attention_sublayer(sublayer_solution)
+
+# %% [markdown] tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.
+
+# %% My progress tags=["progress"]
+progress(
+    "04",
+    masked_softmax=my_masked_softmax,
+    attention_function=my_whole_attention,
+    article_row=authors_recipe,
+    sharp_temperature=my_temperature,
+    look_and_carry_nothing=(my_W_Q, my_W_V),
+    attention_sublayer=my_sublayer,
+)

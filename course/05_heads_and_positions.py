@@ -27,8 +27,8 @@
 # No. They are computed anew for every input. Learned are the parameters W_Q, W_K, W_V (and, below, W_O).
 # </details>
 #
-# <details><summary>A word has weight 0.9 on another. Does that other word's value matter?</summary>
-# Yes: the output is weight times value. A weight of 0.9 on a value of zero carries nothing.
+# <details><summary>A word has a weight near 1 on another. Does that other word's value matter?</summary>
+# Yes: the output is weight times value. A weight near 1 on a value of zero carries nothing.
 # </details>
 #
 # Then run the folded cell below: it imports what this notebook uses.
@@ -63,6 +63,7 @@ from attnlab import (
 from attnlab.checks import assert_close
 from attnlab.data import read_sentence, recorded_attention, recorded_mole
 from attnlab.explorers import Explorer, choice, slider
+from attnlab.predictions import predict, progress
 from attnlab.training import seeded
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
@@ -97,9 +98,17 @@ print("output", shape(steps.output))
 # Each is an attention of its own, with d_k = 4.
 # The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** Does each head see only half of the *sentence*?
-# And does a model with two heads need more parameters than one with a single head? (Count W_O for both.)
+# %% Vote: what do the heads share out? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+shared_vote = predict(
+    "Two heads instead of one, at the same width D. What is shared out between them?",
+    {
+        "the words: each sees half of the sentence": "Look at the shape of the weights: every head has all S keys.",
+        "the columns of Q, K and V": "",
+        "nothing: each has D columns, and parameters double": "Count W_Q: it has as many columns as before.",
+    },
+)
+shared_vote
 
 # %% Two heads: loop, then all at once
 outputs = []
@@ -117,6 +126,14 @@ assert_close(merged @ W_O, looped)
 assert_close(split_heads(Q, 2), q)  # the package does the same
 assert_close(merge_heads(steps.output), merged)
 print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @ W_O))
+own = 3 * W_Q[:, :4].numel()  # a head's own columns of W_Q, W_K and W_V
+print("parameters: one head", 4 * W_Q.numel(), " two heads", 2 * own + W_O.numel())
+assert steps.weights.shape[-1] == 3  # every head has all the keys
+shared_vote.answer(
+    "the columns of Q, K and V"
+    if 2 * own + W_O.numel() == 4 * W_Q.numel()
+    else "nothing: each has D columns, and parameters double"
+)
 
 # %% [markdown]
 # Every head sees **all tokens**, through its own projection.
@@ -140,6 +157,7 @@ plots.flow(axes, boxes, [(i, i + 1) for i in range(4)], "Through three heads", s
 one_head = seeded(lambda: MultiHeadAttention(12, n_heads=1), 0)
 count = [sum(p.numel() for p in m.parameters()) for m in (one_head, module)]
 print("parameters with one head and with three:", count)
+print("width 768 in 12 heads: each is", 768 // 12, "wide")
 assert count[0] == count[1]
 picture
 
@@ -222,9 +240,17 @@ Explorer(
 #
 # So far the order of the words has played no part that you could see. Has it played one at all?
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** We feed "dog bites man" and "man bites dog" to the same attention, without a mask.
-# Will the output vector of *dog* differ?
+# %% Vote: the dog, or the man? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+order_vote = predict(
+    "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
+    {
+        "yes, it bites in one and is bitten in the other": "A sum has no order: the same keys, the same values, the same weights.",
+        "no": "",
+        "yes, but only a little": "Not at all: the dot products do not know who came first.",
+    },
+)
+order_vote
 
 
 # %% Dog bites man
@@ -238,6 +264,8 @@ first = torch.stack([dog, bites, man])[None]  # (B, S, D)
 second = torch.stack([man, bites, dog])[None]
 out_first, out_second = module(first).output[0], module(second).output[0]  # (S, D)
 print("the same three vectors, reordered:", same(out_first, out_second))
+moved = (out_first[0] - out_second[2]).abs().max()  # dog comes first, then last
+order_vote.answer("no" if moved < 1e-5 else "yes, but only a little")
 
 masked_first = module(first, mask=causal_mask(3)).output[0]
 masked_second = module(second, mask=causal_mask(3)).output[0]
@@ -274,9 +302,18 @@ print("with positions still the same:", same(out_first, out_second))
 # Think of the query and the key as clock hands.
 # At position 0 nothing happens; with each further position, the hand is turned by the same angle.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** A query and a key stand at positions 3 and 1, then at 103 and 101, then at 3 and 2, then at 1 and 3.
-# Which of the four scores are equal?
+# %% Vote: which scores are equal? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+shift_vote = predict(
+    "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
+    {
+        "they change places, 1 and 3": "The distance has a direction: two before is not two after.",
+        "both go 100 positions further": "",
+        "another key, still at 1": "The distance is the same, the content is not.",
+        "none of these": "Turn both hands alike, and the angle between them stays.",
+    },
+)
+shift_vote
 
 # %% A clock hand: loop, matrix, package
 q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
@@ -291,6 +328,14 @@ for m, n in [(3, 1), (103, 101), (3, 2), (1, 3)]:
     print(f"positions {m:3} and {n:3}: score {turn(q, m) @ turn(k, n):.4f}")
 other = torch.tensor([0.1, 0.9])
 print(f"another key at 3 and 1:  score {turn(q, 3) @ turn(other, 1):.4f}")
+changes = {
+    "both go 100 positions further": turn(q, 103) @ turn(k, 101),
+    "they change places, 1 and 3": turn(q, 1) @ turn(k, 3),
+    "another key, still at 1": turn(q, 3) @ turn(other, 1),
+}
+here = turn(q, 3) @ turn(k, 1)
+equal = [name for name, score in changes.items() if abs(score - here) < 1e-4]
+shift_vote.answer(*equal)
 assert_close(turn(q, 3) @ turn(k, 1), turn(q, 103) @ turn(k, 101), atol=1e-4, rtol=0)
 assert_close(turn(q, 3).norm(), q.norm())  # lengths are kept
 looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
@@ -387,6 +432,7 @@ picture
 
 # %% mole in three senses
 mole = recorded_mole()  # states (12, 7, D): 12 sentences; before block 1 and after each
+print("states", shape(mole.states))
 same_sense = []
 for layer in range(7):
     states = F.normalize(mole.states[:, layer], dim=1)  # (12, D), length 1
@@ -408,6 +454,16 @@ assert same_sense[0] <= 2 and same_sense[3:6] == [12, 12, 12]
 # ## Exercises
 #
 # **Exercise 5.1.** Split into heads: `x` is `(B, S, D)`, the result is `(B, n_heads, S, D / n_heads)`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Which axis is the one that is shared out? Give it two axes first, and leave the words where they are.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# reshape to (B, S, n_heads, D / n_heads), then swap the axes 1 and 2 with transpose.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 5.1 tags=["exercise"]
@@ -430,6 +486,16 @@ checks.split(split_solution)
 # %% [markdown]
 # **Exercise 5.2.** Turn each row of `x` `(S, 2)` by its position in `positions` `(S,)`, one radian per position, counter-clockwise.
 # No `rope` this time.
+#
+# <details><summary>Hint 1: nudge</summary>
+# The box on rotation has the two formulas. Each row has its own angle.
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Take the two columns a and b of x, and the cosines and sines of the positions; compute both new columns from the old ones, and stack them along dim=1.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 5.2 tags=["exercise"]
@@ -550,5 +616,166 @@ except ModuleNotFoundError as problem:
     print(problem)
 
 # %% [markdown] tags=["further"]
+# ### More exercises
+#
+# **Exercise 5.3, find the bug.** To lay the heads side by side again, somebody writes `x.reshape(B, S, H * d)` for `x` `(B, H, S, d)`.
+# The shape is right. Write it so that the numbers are, too.
+#
+# <details><summary>Hint 1: nudge</summary>
+# It is the classic mistake, backwards: in which order do the numbers lie in memory?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Undo the split: first swap H and S, then reshape.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 5.3 tags=["exercise", "further"]
+def my_merge(x):
+    return ...  # your line here
+
+
+checks.merge(my_merge)
+
+
+# %% Exercise 5.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def merge_solution(x):
+    B, H, S, d = x.shape
+    return x.transpose(1, 2).reshape(B, S, H * d)
+
+
+checks.merge(merge_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 5.4, predict two numbers.** How many parameters do W_Q, W_K, W_V and W_O have together, at width 768 with 12 heads? And with 24?
+#
+# <details><summary>Hint 1: nudge</summary>
+# Did section 1 find more parameters with three heads than with one?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# A matrix from width 768 to width 768, four times. Or head by head: 768 rows and 768 / 12 columns, for three matrices and twelve heads, and W_O.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 5.4 tags=["exercise", "further"]
+with_12_heads = ...
+with_24_heads = ...
+checks.parameters_of_heads(with_12_heads, with_24_heads)
+
+# %% Exercise 5.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+solution_12 = 12 * 3 * 768 * (768 // 12) + 768 * 768  # head by head, and W_O
+solution_24 = 4 * 768 * 768  # all at once
+assert solution_12 == solution_24
+checks.parameters_of_heads(solution_12, solution_24)
+
+# %% [markdown] tags=["further"]
+# **Exercise 5.5, complete it.** `e` `(B, S, D)` holds B sentences of S words, and `p` `(M, D)` a vector for each of M positions, more than S.
+# Add row i of `p` to word i of every sentence.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Two sentences, one word each at place 0: do they get the same position, or different ones?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Take S rows of p. Shapes are matched from the right, so (S, D) already fits (B, S, D).
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 5.5 tags=["exercise", "further"]
+def my_positions(e, p):
+    rows = ...  # which rows of p, in which shape?
+    return e + rows
+
+
+checks.add_positions(my_positions)
+
+
+# %% Exercise 5.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def positions_solution(e, p):
+    return e + p[: e.shape[1]]  # (B, S, D) + (S, D)
+
+
+checks.add_positions(positions_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 5.6, make a key.** Does RoPE simply favour near words? The query `q` is [1, 0.5] and turns by one radian per position.
+# Find a key `(2,)` that scores at least 0.5 *more* when it stands five positions before the query than when it stands beside it, at the same position.
+#
+# <details><summary>Hint 1: nudge</summary>
+# A dot product is largest when two hands point the same way. Where does the hand of a key point that stands five positions earlier, seen from the query?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# The query will have turned five radians further than the key. Give the key those five radians from the start: turn(q, 5).
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 5.6 tags=["exercise", "further"]
+my_key = ...  # (2,)
+checks.far_key(my_key)
+
+# %% Exercise 5.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+key_solution = turn(torch.tensor([1.0, 0.5]), 5)  # (2,)
+checks.far_key(key_solution)
+
+# %% [markdown] tags=["further"]
+# So near words are not favoured as such: content and distance decide together.
+#
+# **Exercise 5.7, build it.** One head with RoPE, without a mask: `q` and `k` are `(S, d)`, `v` is `(S, d_v)`, `positions` `(S,)` may have gaps.
+# You may use `rope(x, positions)`. Return the output `(S, d_v)`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Three matrices come in. Which of them depend on where a word stands?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Turn q and k by the positions given. Then score, scale, softmax, mix, as ever, with the values as they are.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 5.7 tags=["exercise", "further"]
+def my_rope_attention(q, k, v, positions):
+    return ...  # your lines here
+
+
+checks.rope_attention(my_rope_attention)
+
+
+# %% Exercise 5.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def rope_attention_solution(q, k, v, positions):
+    q, k = rope(q, positions), rope(k, positions)  # (S, d) each
+    weights = (q @ k.T / q.shape[1] ** 0.5).softmax(dim=-1)  # (S_q, S_k)
+    return weights @ v  # (S, d_v)
+
+
+checks.rope_attention(rope_attention_solution)
+
+# %% [markdown] tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*; Su et al. 2021, *RoFormer* (RoPE);
 # Haviv et al. 2022, on causal models without positions; Jain and Wallace 2019 and Wiegreffe and Pinter 2019, on attention and explanation.
+
+# %% My progress tags=["progress"]
+progress(
+    "05",
+    split=my_split,
+    rotate_pair=my_rotation,
+    merge=my_merge,
+    parameters_of_heads=(with_12_heads, with_24_heads),
+    add_positions=my_positions,
+    far_key=my_key,
+    rope_attention=my_rope_attention,
+)

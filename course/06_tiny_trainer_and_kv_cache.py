@@ -64,6 +64,7 @@ from attnlab import (
 from attnlab.checks import assert_close
 from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
 from attnlab.explorers import Explorer, choice, slider, toggle
+from attnlab.predictions import predict, progress
 from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
@@ -137,8 +138,17 @@ assert abs(losses[-1] - 6e-5) < 2e-5
 # Was attention needed for that?
 # Set W_V to zero and do not let it learn: then nothing can flow from one word to another.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** How low can the loss go now?
+# %% Vote: how low without context? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+floor_vote = predict(
+    "W_V is held at zero. How low can the loss go now?",
+    {
+        "to 0": "Both phrases end in bank, and nothing else arrives: the model must guess.",
+        "to ln 2, about 0.69": "",
+        "to ln 5, about 1.61": "It can still learn that only shore and loan ever follow.",
+    },
+)
+floor_vote
 
 
 # %% Train without context
@@ -155,6 +165,10 @@ blind_losses = train(blind, inputs, targets, steps=201, lr=0.03).losses
 p = blind(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
 looks = blind.steps(inputs).weights[1, 1, 0]
 print(f"bank gives money {looks:.2f}, whose value is zero")
+levels = {"to 0": 0.0, "to ln 2, about 0.69": math.log(2), "to ln 5, about 1.61": math.log(5)}
+floor_vote.answer(
+    next(name for name, level in levels.items() if abs(blind_losses[-1] - level) < 0.01)
+)
 print(
     f"W_V = 0: ends at {blind_losses[-1]:.4f}; p(shore) {p[0, shore]:.2f}, p(loan) {p[0, loan]:.2f}"
 )
@@ -176,9 +190,17 @@ picture
 #
 # The model is right both times. So *bank* looks at *river* in one phrase and at *money* in the other?
 
-# %% [markdown] tags=["predict"]
-# **Vote before you run.** How large is the attention weight that *bank* gives to *river*?
-# About 1, about 0.5, or about 0?
+# %% Vote: how much does river get? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+weight_vote = predict(
+    "The model knows “river bank -> shore”. How large is the weight that bank gives to river?",
+    {
+        "about 1": "A person would look there; this model need not.",
+        "about 0.5": "That is what it gets when all scores are equal.",
+        "about 0": "",
+    },
+)
+weight_vote
 
 # %% Look at the attention weights
 weights = model.steps(inputs).weights  # (B, S, S), of the model trained above
@@ -189,6 +211,8 @@ for i, word in enumerate(["river", "money"]):
         f"{word} bank: weight on {word} {looks:.2f}, on itself {itself:.2f};",
         f"p({TOY_WORDS[targets[i]]}) > 0.99: {bool(p[i, targets[i]] > 0.99)}",
     )
+on_river = weights[0, 1, 0]
+weight_vote.answer("about 1" if on_river > 0.9 else "about 0" if on_river < 0.1 else "about 0.5")
 alone = model(encode("bank bank", TOY_WORDS)[None])[0, -1].softmax(dim=-1)  # (vocab,)
 print("bank bank: p(shore) > 0.99:", bool(alone[shore] > 0.99))
 
@@ -422,6 +446,18 @@ for t in range(5):
     assert_close(cached[0], whole)
 print("cached and uncached outputs agree at all 5 steps")
 
+# %% Vote: what does the cache cost in precision? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+cache_vote = predict(
+    "We write ten words with the cache and without. How far apart are the logits?",
+    {
+        "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
+        "a little, since old queries were dropped": "Old queries are never asked again: only the newest position is read.",
+        "not at all, but for rounding": "",
+    },
+)
+cache_vote
+
 # %% The whole model with a KVCache
 sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
 cache = transformer.new_cache(batch=1, capacity=10)
@@ -432,6 +468,8 @@ with torch.no_grad():
         uncached = transformer(sentence[:, : t + 1])[:, -1]  # everything again
         largest = max(largest, (cached - uncached).abs().max().item())
 print("largest difference of any logit below 0.00001:", largest < 1e-5)
+exact = "not at all, but for rounding"
+cache_vote.answer(exact if largest < 1e-5 else "a little, and it grows with each word")
 print(cache)
 
 # %% [markdown]
@@ -441,9 +479,18 @@ print(cache)
 #
 # A cache is a promise that the past does not change.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** We change the *second* word of the sentence and keep the cache.
-# Which columns of the cache are wrong now?
+# %% Vote: what does an edit spoil? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+stale_vote = predict(
+    "We change the second of ten words and keep the cache. Which columns of block 2 are wrong now?",
+    {
+        "none": "The cache does not notice: it still holds what the old word has left behind.",
+        "the second": "True in block 1. In block 2 others have looked at that word.",
+        "the second and all to its right": "",
+        "all ten": "The first word cannot see the second: the model is causal.",
+    },
+)
+stale_vote
 
 # %% Edit an early word
 edited = sentence.clone()
@@ -456,7 +503,10 @@ with torch.no_grad():
 change = (fresh.keys - cache.keys).abs()  # (layers, B, H, S, d)
 stale = change.amax(dim=(1, 2, 4)) > 1e-5  # largest change of each key: (layers, S)
 print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
-print("block 2, stale columns:", stale[1].nonzero().flatten().tolist())
+columns = stale[1].nonzero().flatten().tolist()
+print("block 2, stale columns:", columns)
+names = {0: "none", 1: "the second", 9: "the second and all to its right", 10: "all ten"}
+stale_vote.answer(names[len(columns)])
 
 # %% [markdown]
 # In block 1 only the edited word's own key is wrong.
@@ -569,6 +619,16 @@ for name, kv_heads in (("32 heads", 32), ("8, GQA", 8), ("1, MQA", 1)):
 # ## Exercises
 #
 # **Exercise 6.1.** Without looking up: the bytes of a cache. Say first which numbers you multiply.
+#
+# <details><summary>Hint 1: nudge</summary>
+# What is kept for each position, in each head of each layer? Two vectors. Which two?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Count numbers first: keys and values, layers, heads, width, positions, sequences. Then turn numbers into bytes.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 6.1 tags=["exercise"]
@@ -586,6 +646,16 @@ checks.cache_bytes(cache_bytes)
 # **Exercise 6.2.** One step of one head with a cache.
 # `q_new`, `k_new` are `(1, d)`, `v_new` is `(1, d_v)`, the cache so far is `K` `(S, d)` and `V` `(S, d_v)`.
 # Return the output `(1, d_v)`, the new K and the new V.
+#
+# <details><summary>Hint 1: nudge</summary>
+# May the new word attend to itself? Then what must happen first?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Append the new key and the new value as rows (torch.cat), then one row of attention as in notebook 4. No mask: nothing lies in the future.
+# </details>
+#
+# Hint 3 is the folded solution below.
 
 
 # %% Exercise 6.2 tags=["exercise"]
@@ -661,5 +731,193 @@ with torch.no_grad():
     print("the copy agrees:", torch.equal(copy(sentence), transformer(sentence)))
 
 # %% [markdown] tags=["further"]
+# ### More exercises
+#
+# **Exercise 6.3, explain by experiment.** *bank* gives *river* the weight 0.00, and the model still says *shore*. So what does it need?
+# `p_shore` erases one thing in "river bank" and tells what is left of p(shore).
+# Try `"value of river"`, `"value of bank"` and `"residual"`, and answer with the one without which *shore* is lost.
+#
+# <details><summary>Hint 1: nudge</summary>
+# What does a weight of 0.00 do to a value? And one of 1.00?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Print p_shore for each of the three. Two of them leave it where it was.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 6.3 tags=["exercise", "further"]
+@torch.no_grad()
+def p_shore(erased):
+    x = model.emb(inputs[:1])  # (1, S, D): river bank
+    keep = torch.tensor([[erased != "value of river"], [erased != "value of bank"]])  # (S, 1)
+    steps = attention(model.q(x), model.k(x), model.v(x) * keep, causal_mask(2))
+    x = x * (erased != "residual") + model.o(steps.output)
+    return model.lm_head(model.norm(x))[0, -1].softmax(dim=-1)[shore].item()
+
+
+print("nothing erased, p(shore) > 0.99:", p_shore("nothing") > 0.99)
+shore_needs = ...  # "value of river", "value of bank" or "residual"
+checks.what_shore_needs(shore_needs)
+
+# %% Exercise 6.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+parts = ["value of river", "value of bank", "residual"]
+lost = [part for part in parts if p_shore(part) < 0.6]
+kept = [part for part in parts if p_shore(part) > 0.99]
+print("lost without:", lost, " not needed:", kept)
+checks.what_shore_needs(lost)
+
+# %% [markdown] tags=["further"]
+# *bank* tells the head by its own value that no *money* came before it. Look at the weight of *river* alone, and you miss it.
+#
+# **Exercise 6.4, predict three numbers.** A causal model of two blocks has twelve words in its cache.
+# The fifth is edited, and the cache is kept: how many columns are stale in block 1, how many in block 2?
+# And how many in all if a thirteenth word is *appended* instead?
+#
+# <details><summary>Hint 1: nudge</summary>
+# From what is a key of block 1 made, and from what one of block 2?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Block 1: from its own word. Block 2: from a word that has looked at itself and all before it. Who has looked at the fifth word? Who at the thirteenth?
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 6.4 tags=["exercise", "further"]
+stale_in_block_1 = ...
+stale_in_block_2 = ...
+stale_after_appending = ...
+checks.stale_columns(stale_in_block_1, stale_in_block_2, stale_after_appending)
+
+# %% Exercise 6.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+looked = causal_mask(12)[:, 4].sum().item()  # who sees column 4, the fifth word
+checks.stale_columns(1, looked, 0)
+
+# %% [markdown] tags=["further"]
+# **Exercise 6.5, complete it.** Grouped-query attention: `k` `(B, H_kv, S, d)` has fewer heads than there are query heads.
+# Neighbouring query heads share one. Return `(B, n_heads, S, d)`, in which each query head finds its own.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Two key/value heads for four query heads: 0 and 1 share, and so do 2 and 3. Which four numbers is that?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# 0 0 1 1, the whole part of i / 2. The 2 is the size of a group, n_heads / H_kv.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 6.5 tags=["exercise", "further"]
+def my_shared_heads(k, n_heads):
+    reads = ...  # n_heads numbers: query head i reads key/value head reads[i]
+    return k[:, list(reads)]  # (B, n_heads, S, d)
+
+
+checks.share_heads(my_shared_heads)
+
+
+# %% Exercise 6.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def shared_heads_solution(k, n_heads):
+    group = n_heads // k.shape[1]
+    return k.repeat_interleave(group, dim=1)  # (B, H_kv * group, S, d)
+
+
+checks.share_heads(shared_heads_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 6.6, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been turned by their positions 0 to S − 1.
+# Somebody turns the new query and the new key with `rope(x, torch.arange(len(x)))`. Which position does every new word then get? Write the step without the bug.
+#
+# <details><summary>Hint 1: nudge</summary>
+# There is one new word. What is torch.arange(1)? And where does the word stand?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# S keys stand at 0 to S − 1, so the new word stands at S. Turn its query and its key by that, append, and go on as in exercise 6.2.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+# %% Exercise 6.6 tags=["exercise", "further"]
+from attnlab import rope  # as in notebook 5
+
+
+def my_rope_step(q_new, k_new, v_new, K, V):
+    position = ...  # (1,): where the new word stands
+    q_new, k_new = rope(q_new, position), rope(k_new, position)  # (1, d) each
+    return ...  # the output (1, d_v), and the new K and V
+
+
+checks.rope_decode_step(my_rope_step)
+
+
+# %% Exercise 6.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def rope_step_solution(q_new, k_new, v_new, K, V):
+    position = torch.tensor([len(K)])  # (1,)
+    q_new, k_new = rope(q_new, position), rope(k_new, position)  # (1, d) each
+    K, V = torch.cat([K, k_new]), torch.cat([V, v_new])  # (S + 1, d), (S + 1, d_v)
+    weights = (q_new @ K.T / q_new.shape[1] ** 0.5).softmax(dim=-1)  # (1, S + 1)
+    return weights @ V, K, V
+
+
+checks.rope_decode_step(rope_step_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 6.7, build it.** Write greedily with a cache, as `generate` does. `model(ids, cache=cache)` reads ids `(1, S)` that are *new*, adds them to the cache,
+# and returns logits `(1, S, vocab)`; `model.new_cache(1)` is an empty cache. Return the prompt `ids` `(1, S)` with `n_new` words more.
+#
+# <details><summary>Hint 1: nudge</summary>
+# What has the model read after the first call, and what is new at the second?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Feed the prompt once. Take the most likely word at the last position, append it, and feed that one word, n_new times.
+# </details>
+#
+# Hint 3 is the folded solution below.
+
+
+# %% Exercise 6.7 tags=["exercise", "further"]
+def my_generate(model, ids, n_new):
+    return ...  # your lines here
+
+
+checks.write_with_cache(my_generate)
+
+
+# %% Exercise 6.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def generate_solution(model, ids, n_new):
+    cache, new = model.new_cache(1), ids
+    for _ in range(n_new):
+        logits = model(new, cache=cache)[:, -1]  # (1, vocab)
+        new = logits.argmax(dim=-1, keepdim=True)  # (1, 1)
+        ids = torch.cat([ids, new], dim=1)  # (1, S + 1)
+    return ids
+
+
+checks.write_with_cache(generate_solution)
+
+# %% [markdown] tags=["further"]
 # **Further reading.** Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not Explanation*;
 # Shazeer 2019 (MQA); Ainslie et al. 2023 (GQA).
+
+# %% My progress tags=["progress"]
+progress(
+    "06",
+    cache_bytes=my_cache_bytes,
+    decode_step=my_decode_step,
+    what_shore_needs=shore_needs,
+    stale_columns=(stale_in_block_1, stale_in_block_2, stale_after_appending),
+    share_heads=my_shared_heads,
+    rope_decode_step=my_rope_step,
+    write_with_cache=my_generate,
+)

@@ -7,6 +7,8 @@ import torch
 # the others to report that they had nothing to do.
 torch.set_num_threads(1)
 
+FIGURES = pytest.StashKey[list[str]]()
+
 
 @pytest.fixture(autouse=True)
 def same_numbers_every_time():
@@ -24,3 +26,17 @@ def refuses():
         assert type(caught.value) is error
 
     return check
+
+
+@pytest.fixture
+def figure(request):
+    """``figure("12 of 12")``: a line that the end of the test run prints."""
+    return request.config.stash.setdefault(FIGURES, []).append
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print what the tests have counted."""
+    if lines := config.stash.get(FIGURES, []):
+        terminalreporter.section("figures")
+        for line in lines:
+            terminalreporter.write_line(line)

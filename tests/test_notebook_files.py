@@ -21,7 +21,7 @@ NAMES = [
     "05_heads_and_positions",
     "06_tiny_trainer_and_kv_cache",
 ]
-TAGS = {"explorer", "exercise", "solution", "predict", "further", "setup", "check"}
+TAGS = {"explorer", "exercise", "solution", "predict", "further", "setup", "check", "progress"}
 IGNORED = "nbval-ignore-output"
 SOURCES = sorted((ROOT / "course").glob("0*.py"))
 NOTEBOOKS = [source.with_suffix(".ipynb") for source in SOURCES]

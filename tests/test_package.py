@@ -83,6 +83,7 @@ MAY_IMPORT = {  # of this package, only what stands before it
     "training": {"require", "model"},
     "data": {"recorded"},  # the scripts beside the recorded data
     "checks": {"checks", "core", "model"},
+    "predictions": {"checks"},
     "plots": set(),
     "explorers": {"plots", "core", "model", "training", "data"},
     "__init__": {"core", "model", "training"},

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.checks import guard
+
 UNDONE = "Not done yet: "
 
 
@@ -51,18 +53,26 @@ class _Unlike(Exception):
 
 
 def never_raising(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
-    """Objects that fail when they are looked at become a verdict as well."""
+    """What hangs, or fails when it is looked at, becomes a verdict as well."""
 
     @functools.wraps(check)
     def safe(*args: Any, **kwargs: Any) -> Verdict:
+        def attempt() -> Verdict:
+            try:
+                return check(*args, **kwargs)
+            except (KeyboardInterrupt, guard.Late, guard.Spoilt):
+                raise
+            except _Unlike as unlike:
+                return Verdict(False, str(unlike))
+            except BaseException as error:
+                return Verdict(False, f"Your answer cannot be read: {_words(error)}.")
+
         try:
-            return check(*args, **kwargs)
-        except KeyboardInterrupt:
-            raise
-        except _Unlike as unlike:
-            return Verdict(False, str(unlike))
-        except BaseException as error:
-            return Verdict(False, f"Your answer cannot be read: {_words(error)}.")
+            return guard.bounded(attempt)
+        except (guard.Late, guard.Spoilt) as trouble:
+            if not trouble.args:  # on its way to the check that called this one
+                raise
+            return Verdict(False, str(trouble))
 
     return safe
 
@@ -76,6 +86,7 @@ def judge(
     names: Sequence[str] = ("the result",),
     pick: Callable = lambda result: result,
     rtol: float = 2e-4,
+    see: str = "",
 ) -> Verdict:
     """Compare the results of ``attempt`` with the right ones, then with each wrong one.
 
@@ -87,6 +98,7 @@ def judge(
         names: what the parts of the result are called.
         pick: takes from the learner's result the part that is asked for.
         rtol: how close, relatively, is equal.
+        see: where to read on, such as ``"section 2"``; ends what is said about wrong numbers.
     """
     if undone(attempt):
         return Verdict(False, UNDONE + "put your answer in place of the dots and run again.")
@@ -98,6 +110,8 @@ def judge(
     results, edited = [], []
     for case, want in zip(cases, wanted, strict=True):
         result, inputs = _run(attempt, case)
+        if changed := guard.put_back():
+            raise guard.Spoilt(f"Your function {changed} for everybody: it was put back.")
         if undone(result):
             hint = "does it end with a return?" if result is None else "a part is still missing."
             return Verdict(False, UNDONE + hint)
@@ -117,20 +131,28 @@ def judge(
 
     got, want, case = results[bad[0]], wanted[bad[0]], cases[bad[0]]
     raised = isinstance(got, BaseException)
-    # A mistake that shows in every case; or, of two made at once, the one that shows first.
-    for where in [range(len(cases))] if raised else [range(len(cases)), bad[:1]]:
+    # A mistake that shows in every case; or, of two made at once, the one that shows first. But one
+    # small count may equal that of a mistake by chance.
+    count = not raised and want[0].ndim == 0 and not want[0].is_floating_point()
+    for where in [range(len(cases))] if raised or count else [range(len(cases)), bad[:1]]:
         for sentence, mistakes in wrong.items():
             if any(all(makes(mistake, i) for i in where) for mistake in each(mistakes)):
-                return Verdict(False, sentence)
+                return Verdict(False, pointing(sentence, see))
     if raised:
-        text = f"your function raised {_words(got)}."
+        text = f"your function raised {_words(got)}.{_help(_words(got))}"
     else:
         text = difference(got, want, names, rtol, reveal=bool(case)) + "."
     if case:
         inputs = (tuple(x.shape) if isinstance(x, Tensor) else x for x in case)
         shapes = [f"{name} {x}" for name, x in zip(arguments, inputs, strict=False)]
         text = f"with {', '.join(shapes)} {text}"
-    return Verdict(False, text[0].upper() + text[1:])
+    text = text[0].upper() + text[1:]
+    return Verdict(False, text if raised else pointing(text, see))
+
+
+def pointing(sentence: str, see: str) -> str:
+    """The sentence and where to read on, once."""
+    return f"{sentence} See {see}." if see and f"ee {see}" not in sentence else sentence
 
 
 def each(mistakes: Callable | tuple[Callable, ...]) -> tuple[Callable, ...]:
@@ -143,7 +165,7 @@ def _run(function: Callable, case: tuple) -> tuple[Any, list]:
     inputs = [x.clone() if isinstance(x, Tensor) else x for x in case]
     try:
         return function(*inputs), inputs
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, guard.Late):
         raise
     except BaseException as error:  # SystemExit too: no answer may end the notebook
         return error, inputs
@@ -175,7 +197,8 @@ def as_values(result: Any, like: list[Tensor]) -> list[Tensor] | BaseException:
         if not isinstance(part, Tensor):
             kind = "torch.Tensor" if wanted.ndim else "number"
             raise _Unlike(f"Expected a {kind}, got {type(part).__name__}.")
-        values.append(part.detach().cpu().clone())
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass runs code of its own
+            values.append(part.detach().cpu().clone().as_subclass(Tensor))
     return values
 
 
@@ -221,10 +244,28 @@ def _words(error: BaseException) -> str:
     """Type and first line of an exception, whatever its ``__str__`` does."""
     try:
         text = str(error).strip().partition("\n")[0]
+    except guard.Late:
+        raise
     except BaseException:
         text = ""
     text = text.rstrip(".") if len(text) <= 200 else text[:200] + "..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# What to look at when torch complains, by what it says.
+_HELP = [
+    ("shapes cannot be multiplied", "Is one of them to be transposed?"),
+    ("must match the size of tensor", "Does a sum need keepdim=True, or a mask another axis?"),
+    ("not implemented for 'Long'", "Those are integers: use .float()."),
+    ("could not infer output dtype", "Those are integers: use .float()."),
+    ("bitwise_", "A mask is boolean: use .bool()."),
+    ("only implemented on integer and Boolean", "A mask is boolean: use .bool()."),
+    ("were given", "Its arguments have to stay as they were."),
+]
+
+
+def _help(words: str) -> str:
+    return next((f" {hint}" for part, hint in _HELP if part in words), "")
 
 
 # --- Inputs ---------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.judging import Verdict, drawer, hide, judge, never_raising, undone
-from attnlab.core import causal_mask
+from attnlab.checks.judging import Verdict, drawer, hide, judge, never_raising, some, undone
+from attnlab.core import causal_mask, padding_mask
 
 
 def causal_scores(fn: Any) -> Verdict:
@@ -27,6 +27,7 @@ def causal_scores(fn: Any) -> Verdict:
         "You hid the past: it is the future that has to go.": (
             lambda s: hide(s, past(s).T),
             lambda s: hide(s, ~past(s)),
+            lambda s: s.triu(),
         ),
         "Off by one: a word may attend to itself.": lambda s: hide(s, past(s, -1)),
         "Off by one: each word still sees the next.": lambda s: hide(s, past(s, 1)),
@@ -47,7 +48,11 @@ def causal_scores(fn: Any) -> Verdict:
         ),
     }
     cases = [(draw(n, n),) for n in (5, 3, 7)]
-    return judge(fn, lambda scores: hide(scores, causal_mask(len(scores))), cases, wrong)
+
+    def right(scores: Tensor) -> Tensor:
+        return hide(scores, causal_mask(len(scores)))
+
+    return judge(fn, right, cases, wrong, see="section 2")
 
 
 @never_raising
@@ -61,10 +66,246 @@ def head_scale(value: Any) -> Verdict:
         "You used the width of the model: one head compares less.": number(768**-0.5),
         "You divided by the width of a head, not by its square root.": number(1 / 64),
         "That makes scores larger: they are to become smaller.": number(8),
-        "You used the number of heads: the width of one head counts.": number(12**-0.5),
+        "You used the number of heads: the width of one head counts.": (
+            number(12**-0.5),
+            number(1 / 12),
+        ),
         "You divided by the width of the model, and without a square root.": number(1 / 768),
         "That is the width of a head, not yet the factor.": number(64),
     }
     answer = value if undone(value) else lambda: value
-    verdict = judge(answer, number(64**-0.5), [()], wrong, names=["the factor"], rtol=5e-3)
+    verdict = judge(
+        answer, number(64**-0.5), [()], wrong, names=["the factor"], rtol=5e-3, see="section 1"
+    )
     return Verdict(True, "Right: the width of one head counts.") if verdict else verdict
+
+
+def both_masks(fn: Any) -> Verdict:
+    """Write ``fn(lengths, size)``: the mask (B, S, S) that hides the future and the filler.
+
+    ``lengths`` (B,) counts the real tokens of each sequence, filler stands on the left, ``size``
+    is S. True means may attend.
+    """
+
+    def past(n: int, shift: int = 0) -> Tensor:
+        return torch.ones(n, n, dtype=torch.bool).tril(shift)
+
+    def real(lengths: Tensor, size: int, more: int = 0) -> Tensor:  # (B, 1, S)
+        return (torch.arange(size) >= size - lengths[:, None] - more)[:, None]
+
+    def right(lengths: Tensor, size: int) -> Tensor:
+        return past(size) & real(lengths, size)
+
+    def allowed(result: Any) -> Any:  # numbers are added to the scores: -inf alone hides
+        numbers = torch.is_tensor(result) and result.dtype != torch.bool
+        return result > -torch.inf if numbers else result
+
+    def nothing(*shape: int) -> Tensor:
+        return torch.ones(shape, dtype=torch.bool)
+
+    wrong = {
+        "That hides nothing: numbers are added to the scores, so return booleans.": (
+            lambda n, size: nothing(len(n), size, size),
+            lambda n, size: nothing(size, size),
+            lambda n, size: nothing(len(n), 1, size),
+        ),
+        "Only the future is hidden: filler still shows.": (
+            lambda n, size: past(size).expand(len(n), -1, -1),
+            lambda n, size: past(size),
+        ),
+        "Only filler is hidden: the future still shows.": (
+            lambda n, size: real(n, size).expand(-1, size, -1),
+            real,
+            lambda n, size: real(n, size)[:, 0],
+        ),
+        "A place is open only where both masks open it: join them by 'and'.": (
+            lambda n, size: past(size) | real(n, size)
+        ),
+        "True means may attend: yours hides what may be seen.": (
+            lambda n, size: ~right(n, size),
+            lambda n, size: ~past(size) & ~real(n, size),
+        ),
+        "One of the two masks has the opposite polarity.": (
+            lambda n, size: past(size) & ~real(n, size),
+            lambda n, size: ~past(size) & real(n, size),
+        ),
+        "Filler is to be hidden as a key, a column: you hid its rows.": (
+            lambda n, size: past(size) & real(n, size).mT
+        ),
+        "You hid the past: the future is what lies above the diagonal.": (
+            lambda n, size: past(size).T & real(n, size)
+        ),
+        "The padding is off by one: with length 2, the last two columns are real.": (
+            lambda n, size: past(size) & real(n, size, 1),
+            lambda n, size: past(size) & real(n, size, -1),
+        ),
+        "The causal mask is off by one: a word sees itself, and not the next.": (
+            lambda n, size: past(size, 1) & real(n, size),
+            lambda n, size: past(size, -1) & real(n, size),
+        ),
+        "Here filler stands on the left: you hid the right.": (
+            lambda n, size: past(size) & real(n, size).flip(-1)
+        ),
+    }
+    cases = [
+        (torch.tensor(n), size) for n, size in (([4, 2, 3], 6), ([3, 1], 5), ([2, 4, 5, 3], 7))
+    ]
+    return judge(fn, right, cases, wrong, pick=allowed, see="section 3")
+
+
+def filler_for_multihead(fn: Any) -> Verdict:
+    """Write ``fn(lengths, size)``: a ``key_padding_mask`` (B, S) for ``nn.MultiheadAttention``.
+
+    There True means *ignore*. ``lengths`` (B,) counts the real tokens, filler stands on the right.
+    """
+
+    def filler(lengths: Tensor, size: int, shift: int = 0) -> Tensor:
+        return torch.arange(size) >= lengths[:, None] + shift
+
+    def ignored(result: Any) -> Any:  # a float mask is added: -inf alone hides
+        numbers = torch.is_tensor(result) and result.dtype != torch.bool
+        return result == -torch.inf if numbers else result
+
+    wrong = {
+        "In this module True means ignore: yours hides the words and shows the filler.": (
+            lambda n, size: ~filler(n, size),
+            padding_mask,
+        ),
+        "That hides nothing: this module takes booleans, or floats with -inf.": (
+            lambda n, size: torch.zeros(len(n), size, dtype=torch.bool)
+        ),
+        "That hides every key: nobody has anything left to see.": (
+            lambda n, size: torch.ones(len(n), size, dtype=torch.bool)
+        ),
+        "Off by one: filler begins at the column whose number is the length.": (
+            lambda n, size: filler(n, size, 1),
+            lambda n, size: filler(n, size, -1),
+        ),
+        "No axis for the queries here: this module wants (B, S).": (
+            lambda n, size: filler(n, size)[:, None],
+            lambda n, size: filler(n, size)[:, None].expand(-1, size, -1),
+        ),
+        "That is a causal mask: it hides the future, padding hides filler.": (
+            lambda n, size: ~causal_mask(size),
+            lambda n, size: causal_mask(size),
+        ),
+        "Here filler stands on the right: you hid the left.": (
+            lambda n, size: filler(n, size).flip(-1)
+        ),
+        "Each sequence is a row: yours are columns.": lambda n, size: filler(n, size).T,
+    }
+    cases = [
+        (torch.tensor(n), size) for n, size in (([4, 2, 3], 6), ([3, 1], 5), ([2, 4, 5, 3], 7))
+    ]
+    return judge(fn, filler, cases, wrong, pick=ignored, see="the two conventions under Further")
+
+
+def leaks(fn: Any) -> Verdict:
+    """Write ``fn(allowed)``: how many positions may attend to the token they are to predict.
+
+    ``allowed`` (S, S), True means may attend. Position i predicts the token at i + 1, so the last
+    position has nothing to predict here.
+    """
+
+    def right(allowed: Tensor) -> Tensor:
+        return allowed.diagonal(1).sum()
+
+    wrong = {
+        "Nobody sees an answer? In training the whole text is there.": (
+            lambda allowed: torch.tensor(0)
+        ),
+        "Off by one: a word that sees itself sees no answer, it was given that word.": (
+            lambda allowed: allowed.diagonal().sum()
+        ),
+        "Off by one: the answer is the very next token.": (
+            lambda allowed: allowed.diagonal(2).sum(),
+            lambda allowed: allowed.triu(2).sum(),
+        ),
+        "That is the past, which every position may see.": (
+            lambda allowed: allowed.diagonal(-1).sum(),
+            lambda allowed: allowed.tril(-1).sum(),
+        ),
+        "You counted the whole future: the answer is the next token alone.": (
+            lambda allowed: allowed.triu(1).sum(),
+            lambda allowed: allowed[:-1, 1:].sum(),
+        ),
+        "To see some of the future is not yet to see the answer, the next token.": (
+            lambda allowed: allowed.triu(1).any(1).sum()
+        ),
+        "You counted those that are blocked: True means may attend.": (
+            lambda allowed: (~allowed).diagonal(1).sum()
+        ),
+        "You counted all that is allowed: only the very next token is the answer.": (
+            lambda allowed: allowed.sum()
+        ),
+        "That is how many positions have an answer, whatever the mask.": (
+            lambda allowed: torch.tensor(len(allowed) - 1),
+            lambda allowed: torch.tensor(len(allowed)),
+        ),
+        "That says which ones, or whether any: count them.": (
+            lambda allowed: allowed.diagonal(1),
+            lambda allowed: allowed.diagonal(1).nonzero()[:, 0],
+            lambda allowed: allowed.diagonal(1).any(),
+            lambda allowed: allowed.diagonal(1).float().mean(),
+        ),
+    }
+
+    def odd(n: int, p: int, q: int, period: int, share: int) -> Tensor:
+        i = torch.arange(n)
+        return (p * i[:, None] ** 2 + q * i) % period < share
+
+    # Masks of no meaning in which each mistake counts something else.
+    cases = [(odd(9, 5, 1, 7, 4),), (odd(8, 7, 7, 6, 3),), (odd(7, 7, 5, 10, 7),)]
+    return judge(fn, right, cases, wrong, see="section 2")
+
+
+def sturdy_weights(fn: Any) -> Verdict:
+    """Write ``fn(scores, allowed)``: the softmax over the keys that ``allowed`` opens.
+
+    A row with no key open gets zeros. ``scores`` (S_q, S_k) are float16; True means may attend.
+    """
+    draw = drawer()
+
+    def filled(fill: float = -math.inf, dim: int = -1) -> Callable:
+        return lambda s, m: hide(s.float(), m, fill).softmax(dim)
+
+    def right(scores: Tensor, allowed: Tensor) -> Tensor:
+        return filled()(scores, allowed).masked_fill(~allowed, 0.0)
+
+    def empty(mask: Tensor) -> Tensor:
+        return ~mask.any(1, keepdim=True)
+
+    wrong = {
+        "NaN: softmax over nothing is 0/0, and such a row is to give zeros.": (filled()),
+        "-1e9 does not fit into float16, whose largest number is 65,504.": (
+            lambda s, m: hide(s, m, -1e9).softmax(-1),
+            lambda s, m: hide(s, m, -1e9).softmax(-1) * m,
+        ),
+        "A large negative number is not -inf: the empty row spreads over forbidden keys.": (
+            filled(-1e9),
+            lambda s, m: right(s, m) + empty(m) / s.shape[1],
+        ),
+        "A score of 0 still gets a share: hidden keys get none.": (
+            filled(0.0),
+            lambda s, m: filled(0.0)(s, m) * ~empty(m),
+        ),
+        "You masked after the softmax: the rows no longer sum to 1.": (
+            lambda s, m: s.float().softmax(-1) * m
+        ),
+        "True means may attend: you hid those.": (
+            lambda s, m: filled()(s, ~m),
+            lambda s, m: filled()(s, ~m).nan_to_num(),
+        ),
+        "Your softmax runs over the queries: each query shares itself out.": (filled(dim=0)),
+        "The mask is not used yet.": lambda s, m: s.float().softmax(-1),
+        "The empty row looks at forbidden keys: it is to give zeros.": (
+            lambda s, m: filled()(s, m | empty(m))
+        ),
+        "The softmax is still missing.": (hide, lambda s, m: hide(s, m).nan_to_num(neginf=0.0)),
+    }
+    cases = []
+    for s_q, s_k in ((3, 5), (5, 4), (4, 7)):
+        allowed = some(s_q, s_k)
+        allowed[1] = False
+        cases.append(((2 * draw(s_q, s_k)).half(), allowed))
+    return judge(fn, right, cases, wrong, see="section 3")

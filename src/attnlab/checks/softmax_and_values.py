@@ -1,13 +1,15 @@
 """The exercises of notebook 4."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.judging import Verdict, drawer, each, hide, judge, some
-from attnlab.core import attention
+from attnlab.checks.judging import Verdict, drawer, each, hide, judge, never_raising, pointing, some
+from attnlab.checks.typed import typed
+from attnlab.core import attention, causal_mask
 
 
 def _naive_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -19,6 +21,11 @@ _SOFTMAX_MISTAKES = {
     "You divided by the sum of the scores: that is not what softmax divides.": (
         lambda s, m: s * m / (s * m).sum(-1, keepdim=True),
         lambda s, m: s / s.sum(-1, keepdim=True) * m,
+        lambda s, m: s / s.sum(-1, keepdim=True),
+    ),
+    "You divided by the sum of the whole table: each row has its own.": (
+        lambda s, m: s.exp() * m / (s.exp() * m).sum(),
+        lambda s, m: s.exp() / s.exp().sum(),
     ),
     "Your softmax runs over the queries: each query shares itself out among the keys.": (
         lambda s, m: hide(s, m).softmax(0)
@@ -48,7 +55,9 @@ def masked_softmax(fn: Any) -> Verdict:
     }
     large = torch.tensor([[1000.0], [-1000.0], [0.0], [1000.0]])
     cases = [(draw(3, 5), some(3, 5)), (draw(7, 4), some(7, 4)), (draw(4, 3) + large, some(4, 3))]
-    return judge(fn, lambda scores, mask: hide(scores, mask).softmax(-1), cases, wrong)
+    return judge(
+        fn, lambda scores, mask: hide(scores, mask).softmax(-1), cases, wrong, see="section 1"
+    )
 
 
 def attention_function(fn: Any) -> Verdict:
@@ -90,4 +99,166 @@ def attention_function(fn: Any) -> Verdict:
     def last(result: Any) -> Any:
         return result[-1] if isinstance(result, tuple) and result else result
 
-    return judge(fn, right, cases, wrong, pick=last)
+    return judge(fn, right, cases, wrong, pick=last, see="section 3")
+
+
+def article_row(fn: Any) -> Verdict:
+    """Write ``fn(scores, allowed)``: what an author did who printed [0.62, 0.38, 0, 0].
+
+    ``scores`` (S_k,) were [0.8, 0.5, -0.2, 0.9] and ``allowed`` (S_k,) True, True, False, False.
+    """
+    draw = drawer()
+
+    def right(scores: Tensor, allowed: Tensor) -> Tensor:
+        return scores * allowed / (scores * allowed).sum()
+
+    wrong = {
+        "That is softmax, and right; but it gives 0.57 and 0.43, not what was printed.": (
+            lambda s, m: hide(s, m).softmax(0)
+        ),
+        "That masks after the softmax: the printed row sums to 1.": lambda s, m: s.softmax(0) * m,
+        "Softmax with scores of 0 leaves the hidden ones a share: the printed row has none.": (
+            lambda s, m: (s * m).softmax(0)
+        ),
+        "The hidden scores are still in your sum: the printed row sums to 1.": (
+            lambda s, m: s * m / s.sum()
+        ),
+        "The hidden ones still have a share: the printed row has 0 there.": (
+            lambda s, m: s / s.sum(),
+            lambda s, m: s / (s * m).sum(),
+            lambda s, m: s.softmax(0),
+        ),
+        "Those are the scores that may be seen: the printed row sums to 1.": lambda s, m: s * m,
+        "You divided by the largest: the printed row sums to 1.": lambda s, m: s * m / s[m].max(),
+        "Those are the printed numbers: the recipe has to work for other scores too.": (
+            lambda s, m: torch.tensor([0.62, 0.38, 0.0, 0.0])
+        ),
+    }
+    article = torch.tensor([0.8, 0.5, -0.2, 0.9]), torch.tensor([True, True, False, False])
+    cases = [article] + [(draw(n).abs() + 0.2, some(1, n)[0]) for n in (5, 7)]
+    return judge(fn, right, cases, wrong, see="section 1")
+
+
+@never_raising
+def look_and_carry_nothing(w_q: Any, w_v: Any) -> Verdict:
+    """Choose ``w_q`` and ``w_v`` (2, 2): *bank* looks at money, whose value carries nothing.
+
+    The phrase is "river money bank", rows [2, 0], [0, 2], [1, 0], W_K is the identity, no mask;
+    the weight of money must be above 0.9, and river must still carry something.
+    """
+    given = typed(w_q=(w_q, (2, 2)), w_v=(w_v, (2, 2)))
+    if isinstance(given, Verdict):
+        return given
+    W_Q, W_V = given
+    X = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]], dtype=torch.float64)
+    weight = attention(X @ W_Q, X, X @ W_V).weights[2, 1].item()
+    river, money, _ = X @ W_V
+    identity = torch.eye(2, dtype=torch.float64)
+    if weight > 0.9 and river.any() and not money.any():
+        text = f"Right: bank gives money {weight:.2f}, and nothing of money arrives."
+        return Verdict(True, text)
+    if weight <= 0.9 and torch.equal(W_Q, identity) and not torch.equal(W_V, identity):
+        text = "W_V does not say where bank looks: money still has the weight 0.14."
+    elif weight <= 0.9 and torch.equal(W_Q[0], identity[0]):
+        text = "That is not yet what bank asks: money still has the weight 0.14."
+    elif weight <= 0.9:
+        text = f"Bank gives money {weight:.2f}: make it more than 0.9."
+    elif river.any():
+        value = ", ".join(f"{x:.3g}" for x in money.tolist())
+        text = f"Bank gives money {weight:.2f}, and money's value [{value}] comes along."
+    elif money.any():
+        text = "You silenced river and bank: it is money that is to carry nothing."
+    else:
+        text = "Now nobody carries anything: river's value is to stay."
+    return Verdict(False, pointing(text, "section 3"))
+
+
+@never_raising
+def sharp_temperature(value: Any) -> Verdict:
+    """Give the temperature at which *river* gets 0.99 of *bank*'s attention.
+
+    The scaled scores are 1.4142 and 0.7071; anything that rounds to 0.99 passes.
+    """
+    given = typed(temperature=(value, ()))
+    if isinstance(given, Verdict):
+        return given
+    temperature = given[0].item()
+    apart, needed = 0.5**0.5, math.log(99)  # between the two scores now, and as it must be
+
+    def share(temperature: float) -> float:
+        return 1 / (1 + math.exp(-apart / temperature))
+
+    if temperature == 0:
+        text = "At 0 one would divide by 0: attention blends, it never picks one word alone."
+    elif temperature < 0:
+        text = "A temperature is above 0: below it the smaller score would win."
+    elif round(share(temperature), 2) == 0.99:
+        return Verdict(True, "Right: the other word keeps 0.01, never nothing.")
+    elif round(share(1 / temperature), 2) == 0.99:
+        text = "You multiplied the scores: a temperature divides them."
+    elif abs(temperature - needed) < 0.1:
+        text = "That is how far apart the scores must be: the temperature brings them there."
+    else:
+        side = "Too sharp" if temperature < 0.15 else "Too soft"
+        text = f"{side}: with that temperature river gets {share(temperature):.3f}."
+    return Verdict(False, pointing(text, "section 1"))
+
+
+def attention_sublayer(fn: Any) -> Verdict:
+    """Write ``fn(x, W_Q, W_K, W_V)``: causal attention, added to ``x`` (S, D).
+
+    ``W_Q`` and ``W_K`` (D, d_k), ``W_V`` (D, D); the result is (S, D).
+    """
+    draw = drawer()
+
+    def moved(x, W_Q, W_K, W_V, scale=None, mask=True) -> Tensor:
+        allowed = causal_mask(len(x)) if mask is True else mask
+        return attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale).output
+
+    def weighted(weights: Callable[[Tensor, Tensor], Tensor]) -> Callable:
+        def new(x, W_Q, W_K, W_V):
+            scores = (x @ W_Q) @ (x @ W_K).T / W_Q.shape[1] ** 0.5
+            return x + weights(scores, causal_mask(len(x))) @ (x @ W_V)
+
+        return new
+
+    def right(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
+        return x + moved(x, W_Q, W_K, W_V)
+
+    wrong = {
+        "The residual is missing: the output is added to x, it does not replace it.": moved,
+        "The future is not hidden: the mask is missing.": lambda *a: a[0] + moved(*a, mask=None),
+        "You hid the past: the mask is upside down.": (
+            weighted(lambda s, m: hide(s, m.T).softmax(-1)),
+            weighted(lambda s, m: hide(s, ~m).softmax(-1)),
+            lambda *a: a[0] + moved(*a, mask=~causal_mask(len(a[0]))),
+        ),
+        "The scores are not scaled.": lambda *a: a[0] + moved(*a, scale=1.0),
+        "You scaled by the width of the model: d_k is the width of a query.": (
+            lambda *a: a[0] + moved(*a, scale=a[0].shape[1] ** -0.5)
+        ),
+        "You divided by d_k, not by its square root.": (
+            lambda *a: a[0] + moved(*a, scale=1 / a[1].shape[1])
+        ),
+        "Queries are rows and keys are columns: yours are swapped.": (
+            lambda x, Q, K, V: x + moved(x, K, Q, V)
+        ),
+        "W_V is not used: a word hands over its value, not its embedding.": (
+            lambda x, Q, K, V: x + moved(x, Q, K, torch.eye(x.shape[1]))
+        ),
+        "Each word only adds its own value: nothing comes from the others.": (
+            lambda x, Q, K, V: x + x @ V
+        ),
+        "Your softmax runs over the queries: each query shares itself out among the keys.": (
+            weighted(lambda s, m: hide(s, m).softmax(0))
+        ),
+        "The softmax is missing: scores are not yet weights.": weighted(lambda s, m: s * m),
+        "You masked after the softmax: the rows no longer sum to 1.": (
+            weighted(lambda s, m: s.softmax(-1) * m)
+        ),
+    }
+    cases = [
+        (draw(S, D), draw(D, d), draw(D, d), draw(D, D))
+        for S, D, d in ((5, 3, 2), (4, 7, 5), (3, 5, 7))
+    ]
+    return judge(fn, right, cases, wrong, see="sections 2 and 3")

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from attnlab.checks.judging import Verdict, drawer, judge
+from attnlab.checks.judging import Verdict, drawer, judge, never_raising, pointing
+from attnlab.checks.typed import typed
 
 
 def lookup(fn: Any) -> Verdict:
@@ -18,14 +19,16 @@ def lookup(fn: Any) -> Verdict:
         "A word is a row of E: you looked up columns.": (lambda i, E: E[:, i], lambda i, E: E.T[i]),
         "Those are the one-hot rows: they still have to meet E.": lambda i, E: one_hot(i, len(E)),
         "A one-hot row is as long as the vocabulary, whichever words occur.": (
-            lambda i, E: one_hot(i).float() @ E
+            lambda i, E: one_hot(i).float() @ E,
+            lambda i, E: one_hot(i, len(i)).float() @ E,
+            lambda i, E: one_hot(i, E.shape[1]).float() @ E,
         ),
         "One-hot rows start as integers: use .float() before the product.": (
             lambda i, E: one_hot(i, len(E)) @ E
         ),
     }
     cases = [(torch.tensor([3, 0, 1]), draw(5, 11)), (torch.tensor([1, 2, 1, 0, 2]), draw(4, 7))]
-    return judge(fn, lambda ids, E: E[ids], cases, wrong)
+    return judge(fn, lambda ids, E: E[ids], cases, wrong, see="section 1")
 
 
 def cosine(fn: Any) -> Verdict:
@@ -45,7 +48,211 @@ def cosine(fn: Any) -> Verdict:
         "That is a distance: it grows as two vectors part.": lambda a, b: (a - b).norm(),
         "That is the angle itself.": lambda a, b: right(a, b).acos(),
         "A cosine is one number: the products still have to be added up.": (
-            lambda a, b: a * b / (a.norm() * b.norm())
+            lambda a, b: a * b / (a.norm() * b.norm()),
+            lambda a, b: a * b,
+        ),
+        "A length is the root of the sum of squares, a.norm().": (
+            lambda a, b: a @ b / (len(a) * len(b)),
+            lambda a, b: a @ b / len(a),
+            lambda a, b: a @ b / len(a) ** 0.5,
+            lambda a, b: a @ b / (a.sum() * b.sum()),
+            lambda a, b: a @ b / (a.abs().sum() * b.abs().sum()),
+        ),
+        "The two lengths are multiplied, not added.": lambda a, b: a @ b / (a.norm() + b.norm()),
+        "A cosine has a sign: vectors may point apart.": lambda a, b: right(a, b).abs(),
+    }
+    pairs = [(3 * draw(n), 2 * draw(n)) for n in (5, 2, 3)]
+    cases = [(a, -b if a @ b > 0 else b) for a, b in pairs]
+    return judge(fn, right, cases, wrong, see="section 2")
+
+
+def average_row(fn: Any) -> Verdict:
+    """Write ``fn(ids, n_words)``: the row (V,) that times the table is the average of ``ids``."""
+
+    def right(ids: Tensor, n_words: int) -> Tensor:
+        return one_hot(ids, n_words).float().mean(0)
+
+    def distinct(ids: Tensor, n_words: int) -> Tensor:
+        return (right(ids, n_words) > 0).float()
+
+    wrong = {
+        "Those are counts: an average counts every token as 1/S, so the row sums to 1.": (
+            lambda ids, n: right(ids, n) * len(ids)
+        ),
+        "A word that occurs twice counts twice.": (
+            distinct,
+            lambda ids, n: distinct(ids, n) / len(ids),
+            lambda ids, n: distinct(ids, n) / distinct(ids, n).sum(),
+        ),
+        "You divided by the size of the table: it is the phrase that is averaged.": (
+            lambda ids, n: right(ids, n) * len(ids) / n
+        ),
+        "Those are the one-hot rows: together they make one row.": (
+            one_hot,
+            lambda ids, n: one_hot(ids, n) / len(ids),
+        ),
+        "That row is for the S words of the phrase: here it times all V rows of the table.": (
+            lambda ids, n: torch.ones(len(ids)) / len(ids)
+        ),
+        "You added up within each token: add up the tokens, word by word.": (
+            lambda ids, n: one_hot(ids, n).sum(1),
+            lambda ids, n: one_hot(ids, n).float().mean(1),
+        ),
+        "That averages the whole table: words that do not occur count 0.": (
+            lambda ids, n: torch.full((n,), 1 / n)
+        ),
+        "The row is as long as the vocabulary, whichever words occur.": (
+            lambda ids, n: ids.bincount() / len(ids),
+            lambda ids, n: ids.bincount(),
+        ),
+        "An id is a name, not an amount: id 4 is no more than id 2.": (
+            lambda ids, n: ids / ids.sum(),
+            lambda ids, n: ids / len(ids),
+            lambda ids, n: ids.float().mean(),
+            lambda ids, n: (one_hot(ids, n) * ids[:, None]).float().mean(0),
+        ),
+        "You filled the first places: the ids say which words count.": (
+            lambda ids, n: (torch.arange(n) < len(ids)) / len(ids)
         ),
     }
-    return judge(fn, right, [(3 * draw(n), 2 * draw(n)) for n in (5, 2, 3)], wrong)
+    cases = [
+        (torch.tensor(ids), n)
+        for ids, n in (([2, 0, 2], 5), ([1, 4, 1, 1, 3], 7), ([5, 0, 5, 5], 8))
+    ]
+    return judge(fn, right, cases, wrong, see="section 3")
+
+
+@never_raising
+def long_not_near(money: Any) -> Verdict:
+    """Choose ``money`` (2,): a larger dot product with *bank* than *river* has, but less alike.
+
+    *river* is [2, 0], *bank* [1, 0]; less alike is a cosine of at most 0.9.
+    """
+    read = typed(money=(money, (2,)))
+    if isinstance(read, Verdict):
+        return read
+    x, length = read[0][0].item(), read[0].norm().item()
+    cosine = x / length if length else 0.0
+    facts = f" (bank · money = {x:.3g}, cosine {cosine:.2f})."
+    if x > 2 and cosine <= 0.9:
+        return Verdict(True, "Right" + facts)
+    if not length:
+        text = "A vector of length 0 points nowhere"
+    elif x < 0:
+        text = "It points away from bank: the dot product is negative"
+    elif abs(cosine) < 1e-6:
+        text = "At a right angle no length helps: the dot product stays 0"
+    elif x > 2:
+        text = "Long enough, but it still points almost the way of bank"
+    elif x == 2:
+        text = "As large as river's, not larger"
+    elif cosine > 0.9:
+        text = "It points the way of bank and is short: just the opposite of what is asked"
+    else:
+        text = "Turned away, but too short: length makes up for the angle"
+    return Verdict(False, pointing(text + facts, "section 2"))
+
+
+def nearest(fn: Any) -> Verdict:
+    """Write ``fn(i, E)``: the id of the other row of ``E`` (V, D) with the largest cosine."""
+
+    def cosines(i: int, E: Tensor) -> Tensor:
+        return E @ E[i] / (E.norm(dim=1) * E[i].norm())
+
+    def without(i: int, values: Tensor) -> Tensor:
+        return values.index_fill(0, torch.tensor(i), -torch.inf)
+
+    def right(i: int, E: Tensor) -> Tensor:
+        return without(i, cosines(i, E)).argmax()
+
+    wrong = {
+        "A long vector wins every dot product: the cosine leaves lengths out.": (
+            lambda i, E: without(i, E @ E[i]).argmax()
+        ),
+        "Every word is most like itself: leave it out.": lambda i, E: torch.tensor(i),
+        "It points the other way: the largest cosine is asked for, sign and all.": (
+            lambda i, E: cosines(i, E).argmin()
+        ),
+        "The id is off by one: leaving a row out moves those behind it.": (
+            lambda i, E: right(i, E) - 1
+        ),
+        "You compared distances: like words point alike, near or far.": (
+            lambda i, E: without(i, -(E - E[i]).norm(dim=1)).argmax()
+        ),
+        "That is the vector: its id is asked for.": lambda i, E: E[right(i, E)],
+        "That is the cosine: the id it belongs to is asked for.": (
+            lambda i, E: without(i, cosines(i, E)).amax(),
+            cosines,
+        ),
+    }
+    # In each table the mistakes end at different words.
+    tables = [
+        (2, [[0, 5], [4, -4], [3, 0], [-5, 3], [4, -5], [4, 3], [1, -2]]),
+        (
+            3,
+            [[-3, 3, 5, 0], [-1, 4, -1, -3], [-3, 1, 2, -2], [2, -1, 0, -5]]
+            + [[6, 5, 2, -5], [0, 5, -4, 3], [0, -2, 6, -6], [-1, -1, 5, 6]],
+        ),
+    ]
+    cases = [(i, torch.tensor(rows, dtype=torch.float32)) for i, rows in tables]
+    return judge(fn, right, cases, wrong, see="section 2")
+
+
+def mix_in_average(fn: Any) -> Verdict:
+    """Write ``fn(ids, E, keep)``: ``keep`` parts of each word's own row, the rest the average.
+
+    The average is that of the phrase; the result is (S, D).
+    """
+    draw = drawer()
+
+    def right(ids: Tensor, E: Tensor, keep: float) -> Tensor:
+        return keep * E[ids] + (1 - keep) * E[ids].mean(0)
+
+    wrong = {
+        "Every word got the same vector: each keeps a part of its own.": (
+            lambda ids, E, keep: E[ids].mean(0).expand(len(ids), -1),
+            lambda ids, E, keep: E[ids].mean(0),
+        ),
+        "Nothing is mixed in yet.": (
+            lambda ids, E, keep: E[ids],
+            lambda ids, E, keep: keep * E[ids],
+        ),
+        "keep is the part of the word itself: yours goes to the average.": (
+            lambda ids, E, keep: right(ids, E, 1 - keep)
+        ),
+        "The parts do not add up to 1: what is not kept goes to the average.": (
+            lambda ids, E, keep: keep * E[ids] + E[ids].mean(0),
+            lambda ids, E, keep: E[ids] + (1 - keep) * E[ids].mean(0),
+            lambda ids, E, keep: E[ids] + keep * E[ids].mean(0),
+            lambda ids, E, keep: E[ids] + E[ids].mean(0),
+            lambda ids, E, keep: keep * (E[ids] + E[ids].mean(0)),
+        ),
+        "You averaged the whole table: only the words of the phrase count.": (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E.mean(0),
+            lambda ids, E, keep: keep * E + (1 - keep) * E.mean(0),
+        ),
+        "keep is not used: it says how large the word's own part is.": (
+            lambda ids, E, keep: (E[ids] + E[ids].mean(0)) / 2
+        ),
+        "You averaged along the width: the average runs over the words.": (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(1, keepdim=True),
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(),
+        ),
+        "You added the words up: an average also divides by how many they are.": (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].sum(0)
+        ),
+        "You left the word itself out of the average: it is one of the phrase.": (
+            lambda ids, E, keep: (
+                keep * E[ids] + (1 - keep) * (E[ids].sum(0) - E[ids]) / (len(ids) - 1)
+            )
+        ),
+        "You averaged with the word before: an average knows no order.": (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].roll(1, 0)
+        ),
+    }
+    cases = [
+        (torch.tensor([3, 0, 1]), draw(5, 7), 0.75),
+        (torch.tensor([1, 2, 1, 0, 4]), draw(6, 3), 0.3),
+        (torch.tensor([0, 3]), draw(4, 5), 0.6),
+    ]
+    return judge(fn, right, cases, wrong, see="section 3")

@@ -1,0 +1,390 @@
+"""Answers to the exercises of notebook 2."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from answers import Answers
+from attnlab import attention
+
+SECTION_2, SECTION_3 = " See section 2.", " See section 3."
+EYE = torch.eye(2)
+
+
+# --- Scores ---------------------------------------------------------------------------------
+
+
+def scores_in_a_loop(X, W_Q, W_K):
+    table = torch.zeros(len(X), len(X))
+    for i in range(len(X)):
+        for j in range(len(X)):
+            table[i, j] = (X[i] @ W_Q) @ (X[j] @ W_K)
+    return table
+
+
+def scores_by_linear(X, W_Q, W_K):
+    queries, keys = nn.Linear(*W_Q.shape, bias=False), nn.Linear(*W_K.shape, bias=False)
+    queries.weight.data, keys.weight.data = W_Q.T, W_K.T
+    return queries(X) @ keys(X).T
+
+
+SWAPPED = "Queries are rows and keys are columns." + SECTION_2
+TRANSPOSED = "Your W look transposed, as nn.Linear stores them." + SECTION_2
+ONE_FOR_BOTH = "One matrix does both jobs: asking and being asked need one each." + SECTION_2
+ONE_SIDE = "Only one side is projected: queries and keys both are." + SECTION_2
+SCALED = "These scores are scaled already: the raw ones are asked for." + SECTION_2
+WEIGHTS = "These are attention weights: scores come before the softmax." + SECTION_2
+
+SCORES = Answers(
+    right=[
+        lambda X, W_Q, W_K: (X @ W_Q) @ (X @ W_K).T,
+        scores_in_a_loop,
+        lambda X, W_Q, W_K: torch.einsum("sd,de,fe,tf->st", X, W_Q, W_K, X),
+        lambda X, W_Q, W_K: F.linear(X.double() @ W_Q.double(), X.double() @ W_K.double()),
+        lambda X, W_Q, W_K: nn.Parameter(X @ W_Q) @ (X @ W_K).mT,
+        scores_by_linear,
+        lambda X, W_Q, W_K: attention(X @ W_Q, X @ W_K, X).raw,
+    ],
+    wrong=[
+        (lambda X, Q, K: (X @ K) @ (X @ Q).T, SWAPPED),
+        (lambda X, Q, K: scores_in_a_loop(X, Q, K).T, SWAPPED),
+        (
+            lambda X, Q, K: X @ X.T,
+            "The projections are missing: you compared X with itself." + SECTION_2,
+        ),
+        (lambda X, Q, K: X @ Q.T @ (X @ K.T).T, TRANSPOSED),
+        (
+            lambda X, Q, K: torch.einsum("sd,ed,te->st", X, Q, torch.einsum("td,ed->te", X, K)),
+            TRANSPOSED,
+        ),
+        (lambda X, Q, K: F.linear(F.linear(X, Q), F.linear(X, K)), TRANSPOSED),
+        (lambda X, Q, K: (X @ Q) @ (X @ Q).T, ONE_FOR_BOTH),
+        (lambda X, Q, K: (X @ K) @ (X @ K).T, ONE_FOR_BOTH),
+        (lambda X, Q, K: (X @ Q) @ X.T, ONE_SIDE),
+        (lambda X, Q, K: X @ (X @ K).T, ONE_SIDE),
+        (lambda X, Q, K: scores_in_a_loop(X, Q, K) / math.sqrt(Q.shape[-1]), SCALED),
+        (lambda X, Q, K: F.softmax(X @ Q @ (X @ K).T, dim=1), WEIGHTS),
+        (lambda X, Q, K: attention(X @ Q, X @ K, X).weights, WEIGHTS),
+        (
+            lambda X, Q, K: X @ Q @ (X @ K),
+            "Every query meets every key: for that the keys have to be columns." + SECTION_2,
+        ),
+        (
+            lambda X, Q, K: torch.einsum("sd,se->de", X @ Q, X @ K),
+            "You compared columns with columns: words are rows." + SECTION_2,
+        ),
+        (lambda X, Q, K: Q @ K.T, "Those two matrices know no word: X is missing." + SECTION_2),
+        (
+            lambda X, Q, K: F.cosine_similarity((X @ Q)[:, None], (X @ K)[None], dim=-1),
+            "These are cosines: raw scores keep the lengths." + SECTION_2,
+        ),
+    ],
+)
+
+
+# --- Bank asks for money --------------------------------------------------------------------
+
+
+def two(*rows):
+    return torch.tensor(rows, dtype=torch.float32)
+
+
+BANK_ASKS_FOR_MONEY = Answers(
+    right=[
+        (two((0, 1), (0, 0)), EYE),
+        (two((1, 3), (0, 1)).double(), nn.Parameter(EYE)),
+        (EYE.bfloat16(), two((0, 1), (1, 0))),
+        (two((-1, 0.5), (7, 7)), EYE),
+        (EYE, two((-1, 0), (2, 0))),
+    ],
+    wrong=[
+        ((EYE, EYE), "Money does not lead yet: bank scores river 2, money 0, bank 1." + SECTION_2),
+        (
+            (torch.zeros(2, 2), EYE),
+            "Money does not lead yet: bank scores river 0, money 0, bank 0." + SECTION_2,
+        ),
+        (
+            (two((1, 1), (0, 1)), EYE),
+            "Money does not lead yet: bank scores river 2, money 2, bank 1." + SECTION_2,
+        ),
+        (
+            (two((1, 1.25), (0, 1)), EYE),
+            "Money leads, but by less than 1: bank scores river 2, money 2.5, bank 1." + SECTION_2,
+        ),
+        (
+            (two((1, 0), (0, 5)), EYE),
+            "You changed what another word asks, not what bank asks: "
+            "bank scores river 2, money 0, bank 1." + SECTION_2,
+        ),
+        (
+            (two((1, 0), (3, 1)), EYE),
+            "Queries are rows and keys are columns, and here money asks for bank: "
+            "bank scores river 2, money 0, bank 1." + SECTION_2,
+        ),
+        (
+            (EYE, two((1, 3), (0, 1))),
+            "Queries are rows and keys are columns, and here money asks for bank: "
+            "bank scores river 2, money 0, bank 1." + SECTION_2,
+        ),
+        (([[0.0, 1.0], [0.0, 0.0]], EYE), "Expected a torch.Tensor, got list."),
+        ((EYE, np.eye(2)), "Expected a torch.Tensor, got ndarray."),
+        ((EYE.long(), EYE), "w_q holds int64, expected floats: use .float()."),
+        ((EYE, torch.eye(3)), "w_k has shape (3, 3), expected (2, 2)."),
+    ],
+)
+
+
+# --- What a word receives -------------------------------------------------------------------
+
+
+def received_in_a_loop(shares, X, W_V):
+    rows = []
+    for row in shares:
+        rows.append(sum(share * (x @ W_V) for share, x in zip(row, X, strict=True)))
+    return torch.stack(rows)
+
+
+def sent_in_a_loop(shares, X, W_V):
+    received = torch.zeros(len(X), W_V.shape[1])
+    for i in range(len(X)):
+        for j in range(len(X)):
+            received[j] += shares[i, j] * (X[i] @ W_V)
+    return received
+
+
+SENDS = (
+    "Rows are queries: in yours each word sends along its row, instead of receiving." + SECTION_3
+)
+AVERAGED = "Every word receives the same: each has its own row of shares." + SECTION_3
+PICKED = "Each word takes everything from one other: shares blend, they do not pick." + SECTION_3
+TOO_MUCH = "You added the word itself: here only the mixture is asked for." + SECTION_3
+
+RECEIVE = Answers(
+    right=[
+        lambda shares, X, W_V: shares @ (X @ W_V),
+        received_in_a_loop,
+        lambda shares, X, W_V: torch.einsum("st,td,dv->sv", shares, X, W_V),
+        lambda shares, X, W_V: shares.double() @ X.double() @ W_V.double(),
+        lambda shares, X, W_V: F.linear(shares @ X, W_V.T),
+        lambda shares, X, W_V: (shares[:, :, None] * (X @ W_V)).sum(dim=1),
+    ],
+    wrong=[
+        (lambda s, X, W: s.T @ (X @ W), SENDS),
+        (sent_in_a_loop, SENDS),
+        (
+            lambda s, X, W: s @ X,
+            "The words themselves are handed over: values are made with W_V." + SECTION_3,
+        ),
+        (lambda s, X, W: X @ W, "Nothing is mixed yet: those are the values." + SECTION_3),
+        (
+            lambda s, X, W: s @ F.linear(X, W),
+            "W_V looks transposed, as nn.Linear stores it." + SECTION_3,
+        ),
+        (lambda s, X, W: torch.stack([X[row.argmax()] @ W for row in s]), PICKED),
+        (lambda s, X, W: (F.one_hot(s.argmax(-1), len(X)).float() @ X) @ W, PICKED),
+        (lambda s, X, W: (X @ W).mean(0, keepdim=True).repeat(len(X), 1), AVERAGED),
+        (lambda s, X, W: s.mean(dim=0) @ (X @ W), AVERAGED),
+        (
+            lambda s, X, W: F.softmax(s, dim=1) @ X @ W,
+            "These shares are made already: no softmax is due." + SECTION_3,
+        ),
+        (
+            lambda s, X, W: attention(X, X, X @ W).output,
+            "These shares are made already: no softmax is due." + SECTION_3,
+        ),
+        (
+            lambda s, X, W: (X @ W) @ s,
+            "A row of shares times the values: the shares stand on the left." + SECTION_3,
+        ),
+        (
+            lambda s, X, W: W.T @ X.T @ s.T,
+            "Each word is a row of the result: yours are columns." + SECTION_3,
+        ),
+        (lambda s, X, W: X @ W + s @ X @ W, TOO_MUCH),
+    ],
+)
+
+
+# --- What moves -----------------------------------------------------------------------------
+
+STEERS = "W_V steers what is handed over, not where a word looks: no score moves with it."
+TWO_SIDES = "A score has two sides, who asks and who is asked: each has its matrix."
+BOTH_SIDES = "Both sides of a score move the shares, and with them the output."
+ALL = ["W_Q", "W_K", "W_V"]
+
+WHAT_MOVES = Answers(
+    right=[
+        (["W_Q", "W_K"], ALL),
+        (("W_K", "W_Q"), ("W_V", "W_K", "W_Q")),
+        ({"W_Q", "W_K"}, set(ALL)),
+        (["w_q", "w_k"], [" W_Q", "W_K ", "W_V", "W_V"]),
+    ],
+    wrong=[
+        ((ALL, ALL), STEERS + SECTION_2),
+        ((["W_V"], ALL), STEERS + SECTION_2),
+        (("W_V", "W_V"), STEERS + SECTION_2),
+        ((["W_Q"], ALL), TWO_SIDES + SECTION_2),
+        ((["W_K"], ["W_K", "W_V"]), TWO_SIDES + SECTION_2),
+        (
+            ([], ALL),
+            "Something moves the scores: change one number of each matrix and look again."
+            + SECTION_2,
+        ),
+        (
+            (["W_Q", "W_K"], []),
+            "Something moves the output: change one number of each matrix and look again."
+            + SECTION_2,
+        ),
+        (
+            (["W_Q", "W_K"], ["W_V"]),
+            "The output is mixed in shares that follow the scores: they matter too." + SECTION_2,
+        ),
+        (
+            (["W_Q", "W_K"], ["W_Q", "W_K"]),
+            "The output is a mixture of the values: what they are matters too." + SECTION_2,
+        ),
+        ((["W_Q", "W_K"], ["W_Q", "W_V"]), BOTH_SIDES + SECTION_2),
+        ((["W_Q", "W_K"], ["W_K", "W_V"]), BOTH_SIDES + SECTION_2),
+        ((["Q", "K"], ALL), 'scores names something else: choose among "W_Q", "W_K" and "W_V".'),
+        (
+            (["W_Q", "W_K"], [EYE]),
+            'output names something else: choose among "W_Q", "W_K" and "W_V".',
+        ),
+        ((2, 3), "Expected a list of names, got int."),
+    ],
+)
+
+
+# --- Bank ignores money ---------------------------------------------------------------------
+
+BANK_IGNORES_MONEY = Answers(
+    right=[
+        (two((1, -4), (0, 1)), EYE),
+        (EYE, two((1, 0), (-4, 1))),
+        (two((1, -9), (5, 5)).double(), nn.Parameter(EYE)),
+        (two((0, -100), (0, 0)).bfloat16(), EYE),
+        (two((0, 1), (0, 0)), two((0, 0), (0, -5))),
+    ],
+    wrong=[
+        (
+            (EYE, EYE),
+            "A score of 0 is not ignored: the softmax gives it a share "
+            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+        ),
+        (
+            (torch.zeros(2, 2), EYE),
+            "A score of 0 is not ignored: the softmax gives it a share "
+            "(bank gives river 0.33, money 0.33, itself 0.33)." + SECTION_3,
+        ),
+        (
+            (EYE, two((1, 0), (0, 0))),
+            "A score of 0 is not ignored: the softmax gives it a share "
+            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+        ),
+        (
+            (two((1, -1), (0, 1)), EYE),
+            "A score below 0, but not far enough below the others "
+            "(bank gives river 0.64, money 0.04, itself 0.32)." + SECTION_3,
+        ),
+        (
+            (two((1, 4), (0, 1)), EYE),
+            "Bank looks for money: the score has the wrong sign "
+            "(bank gives river 0.01, money 0.98, itself 0.01)." + SECTION_3,
+        ),
+        (
+            (two((1, 0), (-9, 1)), EYE),
+            "Queries are rows and keys are columns, and here money ignores bank "
+            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+        ),
+        (
+            (two((1, 0), (0, -1)), EYE),
+            "You changed what another word asks, not what bank asks "
+            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+        ),
+        (
+            (two((9, 0), (0, 1)), EYE),
+            "Money is ignored, but so is another: both keep at least 0.1 "
+            "(bank gives river 1.00, money 0.00, itself 0.00)." + SECTION_3,
+        ),
+        (([[1.0, -4.0], [0.0, 1.0]], EYE), "Expected a torch.Tensor, got list."),
+        ((two((1, -4), (0, 1)).long(), EYE), "w_q holds int64, expected floats: use .float()."),
+        ((two((1, -math.inf), (0, 1)), EYE), "w_q is -inf at [0, 1], which is not right."),
+        ((EYE, torch.zeros(2, 3)), "w_k has shape (2, 3), expected (2, 2)."),
+    ],
+)
+
+
+# --- The matrix that makes words look for others --------------------------------------------
+
+
+def looked_for_in_a_loop(who):
+    W_Q = torch.zeros(len(who), len(who))
+    for i, j in enumerate(who.tolist()):
+        W_Q[i, j] = 1
+    return W_Q
+
+
+ONE_WAY = "Looking is one way: who is looked for need not look back." + SECTION_2
+NAMES = "An id is a name, not an amount: the score asked for is 1." + SECTION_2
+ROWS = "Queries are rows: in yours word i is looked for by who[i]." + SECTION_2
+
+LOOK_FOR = Answers(
+    right=[
+        lambda who: F.one_hot(who, len(who)).float(),
+        looked_for_in_a_loop,
+        lambda who: torch.eye(len(who), dtype=torch.float64)[who],
+        lambda who: (who[:, None] == torch.arange(len(who))).bfloat16(),
+        lambda who: torch.zeros(len(who), len(who)).scatter(1, who[:, None], 1.0),
+        lambda who: torch.einsum("sv,vd->sd", torch.eye(len(who))[who], torch.eye(len(who))),
+    ],
+    wrong=[
+        (lambda who: looked_for_in_a_loop(who).T, ROWS),
+        (lambda who: torch.eye(len(who))[:, who], ROWS),
+        (
+            lambda who: torch.diag(torch.ones(len(who))),
+            "There each word looks for itself: attention need not be likeness." + SECTION_2,
+        ),
+        (
+            lambda who: F.one_hot(torch.arange(len(who))),
+            "There each word looks for itself: attention need not be likeness." + SECTION_2,
+        ),
+        (lambda who: ((m := looked_for_in_a_loop(who)) + m.T).bool().float(), ONE_WAY),
+        (lambda who: F.one_hot(who, len(who)) + F.one_hot(who, len(who)).T, ONE_WAY),
+        (
+            lambda who: F.one_hot(who).float(),
+            "A row reaches all words, also those nobody looks for." + SECTION_2,
+        ),
+        (lambda who: torch.diag(who.float()), NAMES),
+        (lambda who: looked_for_in_a_loop(who) * who[:, None], NAMES),
+        (
+            lambda who: torch.ones(len(who), len(who)),
+            "All look for all: only one score of each row is 1." + SECTION_2,
+        ),
+        (
+            lambda who: torch.eye(len(who)) + torch.eye(len(who))[who],
+            "Besides the one it looks for, a word still looks for itself." + SECTION_2,
+        ),
+        (
+            lambda who: torch.eye(len(who))[who].softmax(dim=1),
+            "These are shares: the scores are asked for." + SECTION_2,
+        ),
+        (
+            lambda who: who.float(),
+            "Those are the ids: W_Q has a row for each word that asks." + SECTION_2,
+        ),
+        (lambda who: torch.zeros(len(who), len(who)), "Nobody looks for anybody yet." + SECTION_2),
+    ],
+)
+
+
+ANSWERS = {
+    "scores": SCORES,
+    "bank_asks_for_money": BANK_ASKS_FOR_MONEY,
+    "receive": RECEIVE,
+    "what_moves": WHAT_MOVES,
+    "bank_ignores_money": BANK_IGNORES_MONEY,
+    "look_for": LOOK_FOR,
+}
