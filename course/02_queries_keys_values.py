@@ -270,6 +270,8 @@ Explorer(
 )
 
 # %% [markdown]
+# These are the first steps of a longer chain. The whole of it, under the same three matrices, is an explorer of [notebook 4](04_softmax_and_values.ipynb).
+#
 # *Stopping point: about 27 minutes.*
 
 # %% [markdown]

@@ -420,6 +420,8 @@ Explorer(
 )
 
 # %% [markdown]
+# Scores, mask, attention weights, output: [notebook 4](04_softmax_and_values.ipynb) puts W_Q, W_K and W_V in front of this chain and lets you turn them.
+#
 # ### What it costs
 #
 # The pattern has one entry per query and key, S_q · S_k of them, for every head.
