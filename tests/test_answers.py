@@ -110,7 +110,7 @@ def test_inputs_differ_in_size_and_are_the_same_every_time(name):
     assert repr(inputs_of(name)) == repr(inputs)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "cache_bytes"])  # numbers
 def test_inputs_are_copies(name):
     def spoil(*args):
         result = BANK[name].right[0](*args)
@@ -119,8 +119,6 @@ def test_inputs_are_copies(name):
                 x.zero_()
         return result
 
-    if not any(torch.is_tensor(x) for args in inputs_of(name) for x in args):
-        pytest.skip("numbers cannot be edited in place")
     assert not getattr(checks, name)(spoil)
     assert getattr(checks, name)(BANK[name].right[0])
 

@@ -243,14 +243,18 @@ def test_what_an_endless_answer_has_replaced_is_put_back():
     assert everything() == before
 
 
-def test_what_a_cell_has_replaced_before_is_noticed(monkeypatch):
-    monkeypatch.setattr(torch, "softmax", lambda *args: 5)
-    verdict = checks.masked_softmax(softmax)
+@pytest.mark.parametrize("function", ["softmax", "randn", "arange", "isclose"])
+@pytest.mark.parametrize("name", ["masked_softmax", "head_scale", "bank_asks_for_money", "lookup"])
+def test_what_a_cell_has_replaced_before_is_noticed(monkeypatch, function, name):
+    monkeypatch.setattr(torch, function, lambda *args, **options: 5)
+    answer = BANK[name].right[0]
+    given = answer if isinstance(answer, tuple) else (answer,)
+    verdict = getattr(checks, name)(*given)
     assert not verdict
     assert verdict.message == (
-        "This notebook replaces torch.softmax: it was put back, run this cell again."
+        f"This notebook replaces torch.{function}: it was put back, run this cell again."
     )
-    assert checks.masked_softmax(softmax)
+    assert getattr(checks, name)(*given)
 
 
 def test_a_lazy_import_is_not_taken_for_a_replacement():

@@ -100,23 +100,29 @@ class _Runner:
 
     def body(self) -> None:
         try:
+            self.guarded()
+        except Late:  # at the last moment
+            pass
+        finally:
+            self.over = True
+            self.done.set()
+
+    def guarded(self) -> None:
+        try:
             _here.grad, _here.dtype = self.grad, torch.get_default_dtype()
             torch.set_grad_enabled(self.grad)
             try:
                 result = "returned", self.work()
             except Late:
+                self.over = True
                 return
             except BaseException as error:
                 result = "raised", error
             with self.lock:  # from here on it is not late
                 self.over = True
                 self.outcome.append(result)
-        except Late:  # at the last moment
-            pass
         finally:
-            self.over = True
             del _here.grad, _here.dtype  # without threads this one lives on
-            self.done.set()
 
     def stop(self) -> None:
         """Raise ``Late`` in the thread until it ends, for half a second at most."""
