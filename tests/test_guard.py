@@ -360,3 +360,16 @@ def test_a_check_is_cheap():
 def test_subclasses_of_tensor_are_tensors():
     assert checks.masked_softmax(lambda s, m: nn.Parameter(softmax(s, m)))
     assert checks.masked_softmax(lambda s, m: nn.Buffer(softmax(s, m)))
+
+
+def test_what_ipython_adds_to_the_builtins_while_a_cell_runs_is_no_replacement(monkeypatch):
+    # A button's callback runs between cells, where they are gone.
+    monkeypatch.setattr(builtins, "get_ipython", lambda: None, raising=False)
+    monkeypatch.setattr(builtins, "display", print, raising=False)
+    monkeypatch.setattr(
+        guard, "_ORIGINAL", {k: guard._functions(v) for k, v in guard._OURS.items()}
+    )
+    monkeypatch.delattr(builtins, "get_ipython")
+    monkeypatch.delattr(builtins, "display")
+    assert guard.put_back() == ""
+    assert checks.lookup(lambda ids, E: E[ids])

@@ -65,7 +65,7 @@ def test_without_a_person_nothing_is_said(shown, capsys):
 
 def test_a_wrong_choice_is_explained(shown):
     vote = predict("How large is it?", CHOICES)
-    page(vote)["RadioButtons"][0].value = "about 1"
+    page(vote)["ToggleButtons"][0].value = "about 1"
     vote.answer("about 0")
     [(data, metadata)] = shown
     said = "You said “about 1”, it is “about 0”. A person would look there; the model need not."
@@ -97,9 +97,9 @@ def test_a_vote_that_comes_after_the_answer_is_answered_in_its_box(shown):
     vote.answer("about 0")  # Run All
     words = widgets_["HTML"][-1]
     assert words.value == ""
-    widgets_["RadioButtons"][0].value = "about 1"
+    widgets_["ToggleButtons"][0].value = "about 1"
     assert "A person would look there" in words.value
-    widgets_["RadioButtons"][0].value = "about 0"
+    widgets_["ToggleButtons"][0].value = "about 0"
     assert "right." in words.value
     assert shown == []
 
@@ -107,7 +107,7 @@ def test_a_vote_that_comes_after_the_answer_is_answered_in_its_box(shown):
 def test_running_all_again_does_not_forget_the_vote(shown):
     predict("How large is it?", CHOICES).vote = "about 1"
     again = predict("How large is it?", CHOICES)
-    assert page(again)["RadioButtons"][0].value == "about 1"
+    assert page(again)["ToggleButtons"][0].value == "about 1"
     again.answer("about 0")
     assert len(shown) == 1
     assert predict("How large is it?", {"2": "", "3": ""}).vote is None  # another question
@@ -217,8 +217,8 @@ class Kernel:
 
 def test_a_notebook_that_nobody_has_touched_says_so():
     shown = Kernel(UNDONE).run(SHOW)
-    text = "Notebook 01: 0 of 4 exercises done.\n… lookup\n… cosine\n… bank_asks_for_money"
-    assert repr(shown) == text + "\n… head_scale"
+    text = "Notebook 01: 0 of 4 exercises done.\n… 1.1 lookup\n… 1.2 cosine"
+    assert repr(shown) == text + "\n… 1.3 bank_asks_for_money\n… 1.4 head_scale"
     assert shown._repr_mimebundle_()["text/plain"] == repr(shown)
     assert shown.save() == "Nothing is saved yet: no exercise is done."
     assert "There is no my_answers_01.json" in shown.load()
@@ -229,8 +229,9 @@ def test_what_is_done_and_what_is_wrong_stand_side_by_side():
     shown = Kernel(UNDONE, LOOKUP, COSINE, MATRICES).run(SHOW)
     done, *lines = repr(shown).split("\n")
     assert done == "Notebook 01: 2 of 4 exercises done."
-    assert lines[0] == "✓ lookup" and lines[2:] == ["✓ bank_asks_for_money", "… head_scale"]
-    assert lines[1].startswith("✗ cosine: That is the dot product")
+    assert lines[0] == "✓ 1.1 lookup"
+    assert lines[2:] == ["✓ 1.3 bank_asks_for_money", "… 1.4 head_scale"]
+    assert lines[1].startswith("✗ 1.2 cosine: That is the dot product")
     assert "That is the dot product" in page(shown)["HTML"][0].value
 
 
@@ -281,7 +282,7 @@ def test_a_function_takes_along_what_the_learner_wrote_for_it():
     assert "Saved 1 answer" in Kernel(UNDONE, helper, cosine).run(SHOW).save()
     bare = Kernel(UNDONE).run(SHOW)
     bare.load()
-    assert "✓ cosine" in repr(bare)
+    assert "✓ 1.2 cosine" in repr(bare)
     own = Kernel(UNDONE, "def dot(a, b):\n    return 5 * (a @ b)\n")
     own.run(SHOW).load()  # what the notebook defines itself stays
     assert own.names["dot"](torch.ones(1), torch.ones(1)) == 5
@@ -474,5 +475,5 @@ def test_keyboard_reaches_every_control():
     # Native radio buttons, text fields and buttons; no Accordion, whose title no key reaches.
     shown = [page(predict("?", CHOICES)), page(predict("?")), page(Kernel(UNDONE).run(SHOW))]
     kinds = {kind for found in shown for kind in found}
-    assert kinds == {"VBox", "HBox", "HTML", "RadioButtons", "Text", "Button"}
-    assert issubclass(widgets.RadioButtons, widgets.DOMWidget)
+    assert kinds == {"VBox", "HBox", "HTML", "ToggleButtons", "Text", "Button"}
+    assert issubclass(widgets.ToggleButtons, widgets.DOMWidget)

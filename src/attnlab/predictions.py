@@ -126,12 +126,14 @@ class Prediction(_Shown):
 
     def _build(self) -> widgets.Widget:
         self._words = widgets.HTML()
-        wide = widgets.Layout(width="auto")
         if self.choices is None:
             said = "" if self.vote is None else f"{self.vote:g}"
             field = widgets.Text(said, placeholder="a number, then Enter", continuous_update=False)
         else:
-            field = widgets.RadioButtons(options=list(self.choices), value=self.vote, layout=wide)
+            # Not RadioButtons: the arrow keys that move between them belong to Lab's cells.
+            field = widgets.ToggleButtons(
+                options=list(self.choices), value=self.vote, style={"button_width": "initial"}
+            )
         field.observe(lambda change: self._from_page(change["new"]), names="value")
         question = widgets.HTML(f"<b>Predict:</b> {escape(self.question)}")
         return widgets.VBox([question, field, self._words])
@@ -203,7 +205,11 @@ class Progress(_Shown):
             self._table.value = self._rows()
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), *(_line(*item) for item in self.verdicts.items())])
+        lines = (
+            _line(f"{int(self.notebook)}.{n} {name}", verdict)
+            for n, (name, verdict) in enumerate(self.verdicts.items(), 1)
+        )
+        return "\n".join([self._title(), *lines])
 
     def _title(self) -> str:
         passed = sum(verdict.passed for verdict in self.verdicts.values())
@@ -326,12 +332,13 @@ def progress(notebook: str, **answers: Any) -> Progress:
 
     Args:
         notebook: its number, such as ``"01"``.
-        answers: check's name -> the learner's answer (a tuple for checks of several arguments).
+        answers: check's name -> the learner's answer (a tuple for checks of several arguments), in
+            the order of the exercises.
 
     >>> progress("01", lookup=lambda ids, E: E[ids], cosine=...)
     Notebook 01: 1 of 2 exercises done.
-    ✓ lookup
-    … cosine
+    ✓ 1.1 lookup
+    … 1.2 cosine
     """
     unknown = [name for name in answers if name not in checks.__all__]
     if unknown:

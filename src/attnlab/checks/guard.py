@@ -190,7 +190,7 @@ _OURS = {"torch": torch, "torch.Tensor": torch.Tensor, "torch.nn.functional": to
 _OURS |= {"torch.linalg": torch.linalg, "math": math, "attnlab.core": attnlab.core}
 _OURS |= {"builtins": builtins}
 _FREE = {"input", "open", "print", "exit", "quit", "help", "copyright", "credits", "license"}
-_FREE |= {"manual_seed"}
+_FREE |= {"get_ipython", "display", "manual_seed"}  # the first is there while a cell runs
 
 
 def _functions(owner: Any) -> dict[str, Any]:
