@@ -56,7 +56,7 @@ SIGNATURES = {
     KVCache.reset: "(self)",
     generate: "(model, ids, max_new_tokens, use_cache=True, temperature=0.0, generator=None, *, "
     "lengths=None, top_k=None, top_p=None, stop=None)",
-    train: "(model, inputs, targets=None, *, steps, lr, seed=0, on_step=None, schedule=None)",
+    train: "(model, inputs, targets=None, *, steps, lr, seed=0, on_step=None, **options)",
 }
 
 
@@ -80,14 +80,15 @@ MAY_IMPORT = {  # of this package, only what stands before it
     "require": set(),
     "core": {"require"},
     "model": {"require", "core"},
-    "training": {"require", "model"},
+    "saving": set(),
+    "training": {"require", "saving", "model"},
     "data": {"recorded"},  # the scripts beside the recorded data
     "checks": {"checks", "core", "model"},
     "plots": set(),
     "explorers": {"plots", "core", "model", "training", "data"},
     "__init__": {"core", "model", "training"},
 }
-OUTSIDE = {"torch"}, {"require", "core", "model", "training", "checks"}
+OUTSIDE = {"torch"}, {"require", "core", "model", "saving", "training", "checks"}
 
 
 MODULES = sorted([*SOURCE.glob("*.py"), *SOURCE.glob("checks/*.py")])
@@ -287,6 +288,7 @@ NUMBERS = [
     (lambda n: generated(stop=n), "stop", 0),
     (lambda n: trained(steps=n), "steps", 1),
     (lambda n: trained(seed=n), "seed", 0),
+    (lambda n: trained(every=n), "every", 1),
 ]
 
 
@@ -305,6 +307,7 @@ REALS = {
     "temperature": lambda x: generated(temperature=x),
     "top_p": lambda x: generated(temperature=1, top_p=x),
     "lr": lambda x: trained(lr=x),
+    "clip": lambda x: trained(clip=x),
 }
 
 
@@ -377,6 +380,10 @@ SIZES = [
     (lambda: train(TINY, IDS, IDS[:1, 0], steps=1, lr=1), "targets of shape (1,) fit neither (2,) nor (2, 5)"),
     (lambda: train(TINY, IDS, IDS[:, :4], steps=1, lr=1), "targets of shape (2, 4) fit neither (2,) nor (2, 5)"),
     (lambda: train(TINY, IDS, IDS + 3, steps=1, lr=1), f"targets holds {IDS.max() + 3} but the vocabulary goes from 0 to 6"),
+    (lambda: trained(clip=0), "clip must be above 0, and finite, but is 0"),
+    (lambda: trained(clip=float("nan")), "clip must be above 0, and finite, but is nan"),
+    (lambda: train(TINY, IDS, torch.full((2, 5), -100), steps=1, lr=1), "targets holds nothing but -100, which is not counted"),
+    (lambda: train(TINY, IDS, IDS - 1, steps=1, lr=1), "targets holds -1 but the vocabulary goes from 0 to 6"),
     (lambda: train(FROZEN, IDS, IDS, steps=1, lr=1), "the model has no parameter that may learn: all are frozen"),
 ]  # fmt: skip
 KINDS = [
