@@ -25,6 +25,9 @@ FIGURES = {
         [[1.5, 0.0], [1.5, 0.0]]
         [[0.5, 1.0], [0.5, 1.0]]
         queen 0.86
+        unit river bank: share of itself 0.64; cosine with river 0.73, money 0.63
+        unit money bank: share of itself 0.59; cosine with river 0.43, money 0.87
+        pulled["raw", neighbour][3] > 0.996
     """,
     "02_queries_keys_values": """
         bank . river = 2.0
