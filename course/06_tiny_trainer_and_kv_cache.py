@@ -465,7 +465,7 @@ print("encoder:      old positions move:", bool(moved(None, None) > 1e-5))
 # %% One head with a cache, by hand
 W_Q, W_K, W_V = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1))  # (D, d) each
 K, V = torch.empty(0, 4), torch.empty(0, 4)
-for t in range(5):
+for t in range(5):  # cat copies the past at every step; a KVCache reserves its room beforehand
     new = x[0, t : t + 1]  # (1, D)
     K = torch.cat([K, new @ W_K])  # (t + 1, d): append the new key
     V = torch.cat([V, new @ W_V])  # (t + 1, d): append the new value

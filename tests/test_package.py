@@ -408,6 +408,7 @@ KINDS = [
     (lambda: generated(temperature=1, generator=3), "generator must be a torch.Generator, not int"),
     (lambda: generated(lengths=np.array([1, 2])), "lengths must be a torch.Tensor, not ndarray: torch.tensor(...)"),
     (lambda: train(print, IDS, IDS, steps=1, lr=1), "model must be a torch.nn.Module, not builtin_function_or_method"),
+    (lambda: train(TINY, lambda i, g: IDS, steps=1, lr=1), "inputs must return (inputs, targets), not Tensor"),
     (lambda: train(TINY, IDS, steps=1, lr=1), "targets go with a tensor of inputs; a callable returns its own targets"),
     (lambda: train(TINY, lambda i, g: (IDS, IDS), IDS, steps=1, lr=1), "targets go with a tensor of inputs; a callable returns its own targets"),
     (lambda: train(TINY, IDS, IDS.float(), steps=1, lr=1), "targets must be integers of shape (B, S) but are torch.float32 of shape (2, 5)"),

@@ -267,8 +267,9 @@ def test_a_place_where_nothing_can_be_written_is_refused_at_once(refuses, tmp_pa
     sentence = f"checkpoint {path} is not a file in a folder that exists"
     history = seeded(Forgetful, 1)
     refuses(ValueError, sentence, run, history, 3, checkpoint=path)
-    sentence = "checkpoint must be a path, not int"
-    refuses(TypeError, sentence, run, history, 3, checkpoint=3)
+    for name in ("checkpoint", "resume"):
+        sentence = f"{name} must be a path, not int"
+        refuses(TypeError, sentence, run, history, 3, **{name: 3})
 
 
 def test_what_was_saved_holds_numbers_only(stopped):

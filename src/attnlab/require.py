@@ -41,7 +41,7 @@ def whole(name: str, value: Any, minimum: int) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
-        number = operator.index(value)
+        number = value if type(value) is int else operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
     if number < minimum:
@@ -335,12 +335,15 @@ def trainer(model: Any, inputs: Any, targets: Any, lr: Any, clip: Any) -> list:
     return learns
 
 
-def beside(parameter: Tensor, **batch: Any) -> None:
-    """Check that a batch lies where the model does."""
-    for name, x in batch.items():
+def batch(pair: Any, parameter: Tensor) -> tuple[Any, Any]:
+    """Return ``(inputs, targets)`` if it is two, and they lie where the model does."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"inputs must return (inputs, targets), not {type(pair).__name__}")
+    for name, x in zip(("inputs", "targets"), pair, strict=True):
         if isinstance(x, Tensor) and x.device != parameter.device:
             home = parameter.device
             raise ValueError(f"{name} are on {x.device} but the model is on {home}: .to('{home}')")
+    return pair
 
 
 def targets(targets: Any, logits: Tensor, ignore: int) -> None:

@@ -10,12 +10,17 @@ from torch import nn
 NAMES = {"model", "optimizer", "generator", "learns", "seed", "losses"}
 
 
+def a_path(name: str, path: str | os.PathLike) -> None:
+    """Refuse what is not a path."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, not {type(path).__name__}")
+
+
 def writable(name: str, path: str | os.PathLike | None) -> None:
     """Refuse at once a path to which nothing can be written later; ``None`` is not one."""
     if path is None:
         return
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name} must be a path, not {type(path).__name__}")
+    a_path(name, path)
     if Path(path).is_dir() or not Path(path).parent.is_dir():
         raise ValueError(f"{name} {path} is not a file in a folder that exists")
 
@@ -62,6 +67,7 @@ def load(
         FileNotFoundError, ValueError: no file, one that is damaged, or one of another run. Then
             nothing has changed.
     """
+    a_path("resume", path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"resume {path} does not exist")
     try:

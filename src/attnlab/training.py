@@ -134,8 +134,8 @@ def training_steps(
     done = len(losses)
     for step in count(done) if steps is None else range(done, steps):
         with own_randomness(seed * 1_000_003 + step):  # another one at every step
-            x, y = inputs(step, generator) if callable(inputs) else (inputs, targets)
-            require.beside(learns[0], inputs=x, targets=y)
+            batch = inputs(step, generator) if callable(inputs) else (inputs, targets)
+            x, y = require.batch(batch, learns[0])
             loss = next_token_loss(model(x), y)
         require.finite("loss", loss, step, model, lr)
         losses.append(loss.item())
