@@ -715,12 +715,12 @@ with tempfile.TemporaryDirectory() as folder:
 print("the same losses to the last digit:", resumed.losses == whole.losses)
 
 # %% [markdown] tags=["further"]
-# **Seconds.** The counts above are exact; here are the milliseconds beside them, for a model of the same shape with room for 512 words.
+# **Seconds.** The counts above are exact; here are the milliseconds beside them, for a model of the same shape with room for 256 words.
 # They depend on your machine, so they are drawn and not printed. Without a cache each word costs more the longer the text is.
 
 # %% Counted and timed tags=["further"]
-long = TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=512)
-lengths, with_cache, without = [32, 128, 256, 384, 512], [], []
+long = TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=256)
+lengths, with_cache, without = [16, 64, 128, 192, 256], [], []
 
 
 @torch.no_grad()
@@ -742,13 +742,11 @@ for n in lengths:
         long(text[:, :-1], cache=cache)  # all but the last word
     with_cache.append(milliseconds(text[:, -1:], cache))
     without.append(milliseconds(text))
-print("for word 512 the cache is faster:", with_cache[-1] < without[-1])
+print("for word 256 the cache is faster:", with_cache[-1] < without[-1])
 picture, (left, right) = plots.panels(2, width=9)
-names, limits = ["with", "without"], {"x": "word", "xlim": (0, 512)}
-counted = plots.curves(
-    left, names, "Counted", y="scores", ylim=(0, 270_000), legend=False, **limits
-)
-counted.update(**{"with": scores_with, "without": scores_without})
+names, limits = ["with", "without"], {"x": "word", "xlim": (0, 256)}
+counted = plots.curves(left, names, "Counted", y="scores", ylim=(0, 66_000), legend=False, **limits)
+counted.update(**{"with": scores_with[:256], "without": scores_without[:256]})
 timed = plots.curves(right, names, "Timed", y="ms", ylim=(0, 1.1 * max(without)), **limits)
 timed.update(lengths, **{"with": with_cache, "without": without})
 picture
