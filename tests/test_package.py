@@ -56,7 +56,8 @@ SIGNATURES = {
     KVCache.reset: "(self)",
     generate: "(model, ids, max_new_tokens, use_cache=True, temperature=0.0, generator=None, *, "
     "lengths=None, top_k=None, top_p=None, stop=None)",
-    train: "(model, inputs, targets=None, *, steps, lr, seed=0, on_step=None, **options)",
+    train: "(model, inputs, targets=None, *, steps, lr, seed=0, on_step=None, schedule=None, "
+    "clip=None, checkpoint=None, every=100, resume=None)",
 }
 
 

@@ -47,7 +47,11 @@ def train(
     lr: float,
     seed: int = 0,
     on_step: Callable[[int, float], Any] | None = None,
-    **options: Any,
+    schedule: Callable[[int], float] | None = None,
+    clip: float | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    every: int = 100,
+    resume: str | os.PathLike | None = None,
 ) -> History:
     """Train with Adam and cross-entropy, and return the losses.
 
@@ -64,8 +68,13 @@ def train(
             PyTorch's, and dropout on the CPU. The global random state is not touched.
         on_step: called as ``on_step(step, loss)`` before each update, so the model is the one
             that had that loss.
-        options: ``schedule``, ``clip``, ``checkpoint``, ``every`` and ``resume``, as in
-            ``training_steps``.
+        schedule: factor for the learning rate at each step, 1 throughout if omitted.
+        clip: the gradient is shortened to this length if it is longer.
+        checkpoint: file to write all of the run's state to, every ``every`` steps and at the end.
+            It is replaced at once: whatever happens, it holds the old state or the new one.
+        every: see ``checkpoint``.
+        resume: file that ``checkpoint`` wrote, to continue from exactly as if the run had never
+            stopped. A callable must depend on its arguments only.
 
     Returns:
         ``History``; after Ctrl-C what there is so far, with the model as it was left.
@@ -77,7 +86,8 @@ def train(
             the loop has begun, ``error.history`` is the history so far.
     """
     steps, history = require.whole("steps", steps, 1), History()
-    options |= {"steps": steps, "lr": lr, "seed": seed, "history": history}
+    options = {"steps": steps, "lr": lr, "seed": seed, "schedule": schedule, "clip": clip}
+    options |= {"checkpoint": checkpoint, "every": every, "resume": resume, "history": history}
     try:
         for step, loss in training_steps(model, inputs, targets, **options):
             if on_step is not None:
@@ -98,7 +108,7 @@ def training_steps(
     steps: int | None = None,
     lr: float,
     seed: int = 0,
-    schedule: Callable[[int], float] = lambda step: 1.0,
+    schedule: Callable[[int], float] | None = None,
     clip: float | None = None,
     checkpoint: str | os.PathLike | None = None,
     every: int = 100,
@@ -111,15 +121,9 @@ def training_steps(
     thread.
 
     Args:
-        model, inputs, targets, lr, seed: as in ``train``.
+        model, inputs, targets, lr, seed, schedule, clip: as in ``train``.
+        checkpoint, every, resume: as in ``train``.
         steps: as in ``train``; without it the loop has no end.
-        schedule: factor for the learning rate at each step.
-        clip: the gradient is shortened to this length if it is longer.
-        checkpoint: file to write all of the run's state to, every ``every`` steps and at the end.
-            It is replaced at once: whatever happens, it holds the old state or the new one.
-        every: see ``checkpoint``.
-        resume: file that ``checkpoint`` wrote, to continue from exactly as if the run had never
-            stopped. A callable must depend on its arguments only.
         history: where the losses are kept.
     """
     seed, every = require.whole("seed", seed, 0), require.whole("every", every, 1)
@@ -145,7 +149,7 @@ def training_steps(
         if clip is not None:
             length = nn.utils.clip_grad_norm_(learns, clip)
             require.finite("length of the gradient", length, step, model, lr)
-        optimizer.param_groups[0]["lr"] = lr * schedule(step)
+        optimizer.param_groups[0]["lr"] = lr if schedule is None else lr * schedule(step)
         optimizer.step()
         if checkpoint is not None and ((step + 1) % every == 0 or step + 1 == steps):
             saving.save(checkpoint, *run, losses)
