@@ -471,6 +471,39 @@ likeness[asked] = -1
 print(f"nearest other: {glove_words[likeness.argmax()]} {likeness.max():.2f}")
 
 # %% [markdown] tags=["further"]
+# **Let the vectors choose the numbers.**
+# The average gave all words the same number. The dot products could decide instead: row *i* of X Xᵀ holds those of word *i* with every word.
+# **Softmax** makes shares of them: positive, of sum 1, the larger the larger (notebook 3 builds it).
+# Then softmax(X Xᵀ) X is again *a row times a matrix*, and nothing in it is learned.
+# Below it is done twice with real vectors: once each has length 1, and once they are as they are, the dot products divided by √D (notebook 3 says why).
+
+# %% Attention without parameters tags=["further"]
+pulled = {}
+for neighbour in ("river", "money"):
+    X = glove_vectors[encode(f"{neighbour} bank", glove_words)]  # (S, D) = (2, 50)
+    unit = F.normalize(X, dim=1)  # every row of length 1
+    for name, rows, scores in (("unit", unit, unit @ unit.T), ("raw", X, X @ X.T / 50**0.5)):
+        shares = scores.softmax(dim=1)  # (S, S)
+        new_bank = (shares @ rows)[1]  # (D,)
+        whom = glove_vectors[encode("river money bank", glove_words)]  # (3, D)
+        pulled[name, neighbour] = [shares[1, 1], *F.cosine_similarity(new_bank[None], whom)]
+for (name, neighbour), (itself, to_river, to_money, to_bank) in pulled.items():
+    print(
+        f"{name:4} {neighbour} bank: share of itself {itself:.2f};",
+        f"cosine with river {to_river:.2f}, money {to_money:.2f}, the old bank {to_bank:.3f}",
+    )
+expected = {"river": (0.73, 0.63), "money": (0.44, 0.87)}  # of the new bank with river and money
+for neighbour, (to_river, to_money) in expected.items():
+    assert abs(pulled["unit", neighbour][1] - to_river) < 0.01
+    assert abs(pulled["unit", neighbour][2] - to_money) < 0.01
+assert min(pulled["raw", neighbour][3] for neighbour in expected) > 0.996
+
+# %% [markdown] tags=["further"]
+# With length 1 *bank* is pulled to *river* or to *money*, whichever stands beside it.
+# As they are, it hardly moves: its dot product with itself is far larger than any other, so it keeps nearly everything for itself.
+# Whom to look at should not depend on how long a vector happens to be. It will be learned: notebook 2.
+
+# %% [markdown] tags=["further"]
 # ### More exercises
 #
 # **Exercise 1.3, half-filled.** The average of a phrase is *a row times the table*. Write that row.

@@ -43,8 +43,11 @@ except ModuleNotFoundError:
     message = f"{sys.executable} has no attnlab: run 'make lab', or 'pip install -e .[lab]' there"
     raise ModuleNotFoundError(message) from None
 
-import io
 import math
+import tempfile
+import time
+from copy import deepcopy
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -65,7 +68,7 @@ from attnlab.checks import assert_close
 from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
 from attnlab.explorers import Explorer, choice, slider, toggle
 from attnlab.predictions import predict, progress
-from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
+from attnlab.training import evaluate, seeded, train_seeds, training_steps
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
@@ -361,8 +364,7 @@ def warm_up_and_cool_down(step):  # factor for the learning rate: small first, s
 history = train(transformer, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
 
 held_out = language.sample(1000, torch.Generator().manual_seed(1))
-with torch.no_grad():
-    loss = next_token_loss(transformer(held_out[:, :-1]), held_out[:, 1:]).item()
+loss = evaluate(transformer, held_out[:, :-1], held_out[:, 1:])
 best = language.exact_loss(held_out).mean().item()
 print(
     "best possible loss:",
@@ -379,6 +381,61 @@ picture
 # %% [markdown]
 # The three dotted lines are the best that is possible with no word of context, with one word, and with all.
 # The curve goes down to the lowest: the model uses the whole sentence.
+#
+# ### What context buys
+#
+# After *bank*, *mole* and the other ambiguous words, the right word depends on the person, four words before.
+# Even the best guess is right only 7 times in 10, because the language itself leaves a choice.
+
+# %% [markdown] tags=["predict"]
+# **Predict before you run.** How often is the model right if it sees the ambiguous word alone, or five words of another sentence before it?
+# And with the right sentence, but W_Q, W_K or W_V set to zero after training: which hurts most?
+
+# %% How often is the next word right?
+after = language.position + 1  # the place after the ambiguous word
+known, answer = held_out[:400, :after], held_out[:400, after]  # (400, 6), (400,)
+shuffled = torch.cat([known[:, :-1].roll(1, dims=0), known[:, -1:]], dim=1)  # (400, 6)
+itself_only = torch.eye(after, dtype=torch.bool)  # a mask: each word attends to itself only
+
+
+@torch.no_grad()
+def share_right(model, ids=known, mask=None):
+    return (model(ids, mask)[:, -1].argmax(dim=-1) == answer).float().mean().item()
+
+
+def zeroed(name):
+    model = deepcopy(transformer)
+    for block in model.blocks:
+        getattr(block.attention, name).weight.data.zero_()
+    return model
+
+
+no_q, no_k, no_v = (zeroed(name) for name in ("w_q", "w_k", "w_v"))
+rates = {
+    "visible": share_right(transformer),
+    "hidden": share_right(transformer, mask=itself_only),
+    "shuffled": share_right(transformer, shuffled),
+    "untrained": share_right(seeded(make, 0)),
+    "W_Q = 0": share_right(no_q),
+    "W_K = 0": share_right(no_k),
+    "W_V = 0": share_right(no_v),
+}
+print(f"context visible: right {rates['visible']:.1f} of the time")
+for name in ("hidden", "shuffled", "untrained", "W_V = 0"):
+    print(f"{name}: less than half of that is left: {rates[name] < 0.5 * 0.7}")
+print("W_Q = 0 loses less than W_V = 0:", rates["W_Q = 0"] > rates["W_V = 0"])
+print("W_Q = 0 and W_K = 0 give the same logits:", torch.equal(no_q(known), no_k(known)))
+assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
+picture, axes = plots.panels(1, width=8, height=2.8)
+axes.bar_label(axes.bar(list(rates), list(rates.values())), fmt="%.2f")
+axes.set(title="Share of right words", ylim=(0, 0.85))
+picture
+
+# %% [markdown]
+# Hidden or shuffled, the model still knows the word, but not its sense.
+# W_V = 0 lets nothing flow between words, which is as good as hiding them.
+# W_Q = 0 and W_K = 0 are the same: either makes every score 0, so all words count alike, as in the average of notebook 1.
+# The person is in that average, faintly.
 #
 # ### Write one word at a time
 #
@@ -437,7 +494,7 @@ print("encoder:      old positions move:", bool(moved(None, None) > 1e-5))
 # %% One head with a cache, by hand
 W_Q, W_K, W_V = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1))  # (D, d) each
 K, V = torch.empty(0, 4), torch.empty(0, 4)
-for t in range(5):
+for t in range(5):  # cat copies the past at every step; a KVCache reserves its room beforehand
     new = x[0, t : t + 1]  # (1, D)
     K = torch.cat([K, new @ W_K])  # (t + 1, d): append the new key
     V = torch.cat([V, new @ W_V])  # (t + 1, d): append the new value
@@ -718,17 +775,57 @@ share = sum(tuple(row) in possible for row in drawn.tolist()) / 200
 print("more than 8 in 10 are sentences of the language:", share > 0.8)
 
 # %% [markdown] tags=["further"]
-# **Checkpoints.** What a model has learned is its parameters, and they can be saved.
-# Load with `weights_only=True`: then the file can hold numbers, and no program.
+# **Checkpoints.** A run that was stopped can go on, if a file holds all that it needs:
+# the parameters, what Adam remembers of earlier gradients, the state of the random generator, the losses so far.
+# `train` writes and reads such a file; with a `checkpoint` it does so every 100 steps and at the end.
+# It loads with `weights_only=True`: then a file can hold numbers, and no program.
 
-# %% Save and load tags=["further"]
-file = io.BytesIO()  # or a path
-torch.save(transformer.state_dict(), file)
-file.seek(0)
-copy = seeded(make, 1)
-copy.load_state_dict(torch.load(file, weights_only=True))
-with torch.no_grad():
-    print("the copy agrees:", torch.equal(copy(sentence), transformer(sentence)))
+# %% Stop, and go on tags=["further"]
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "run.pt"
+    whole = train(seeded(make, 1), batches, steps=4, lr=0.02)
+    train(seeded(make, 1), batches, steps=2, lr=0.02, checkpoint=path)  # stops half-way
+    copy = seeded(make, 2)  # another start: what was learned comes from the file
+    resumed = train(copy, batches, steps=4, lr=0.02, resume=path)
+    print("in the file:", ", ".join(torch.load(path, weights_only=True)))
+print("the same losses to the last digit:", resumed.losses == whole.losses)
+
+# %% [markdown] tags=["further"]
+# **Seconds.** The counts above are exact; here are the milliseconds beside them, for a model of the same shape with room for 256 words.
+# They depend on your machine, so they are drawn and not printed. Without a cache each word costs more the longer the text is.
+
+# %% Counted and timed tags=["further"]
+long = TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=256)
+lengths, with_cache, without = [16, 64, 128, 192, 256], [], []
+
+
+@torch.no_grad()
+def milliseconds(ids, cache=None):
+    length = 0 if cache is None else cache.length
+    best = math.inf
+    for _ in range(3):
+        if cache is not None:
+            cache.length = length  # the same word again
+        started = time.perf_counter()
+        long(ids, cache=cache)
+        best = min(best, 1000 * (time.perf_counter() - started))
+    return best
+
+
+for n in lengths:
+    text, cache = torch.zeros(1, n, dtype=torch.long), long.new_cache(1)  # (1, n)
+    with torch.no_grad():
+        long(text[:, :-1], cache=cache)  # all but the last word
+    with_cache.append(milliseconds(text[:, -1:], cache))
+    without.append(milliseconds(text))
+print("for word 256 the cache is faster:", with_cache[-1] < without[-1])
+picture, (left, right) = plots.panels(2, width=9)
+names, limits = ["with", "without"], {"x": "word", "xlim": (0, 256)}
+counted = plots.curves(left, names, "Counted", y="scores", ylim=(0, 66_000), legend=False, **limits)
+counted.update(**{"with": scores_with[:256], "without": scores_without[:256]})
+timed = plots.curves(right, names, "Timed", y="ms", ylim=(0, 1.1 * max(without)), **limits)
+timed.update(lengths, **{"with": with_cache, "without": without})
+picture
 
 # %% [markdown] tags=["further"]
 # ### More exercises

@@ -18,6 +18,7 @@ from attnlab import (
     sinusoidal_positions,
     split_heads,
 )
+from attnlab.core import rope_from, turns
 
 RIVER, MONEY, BANK = [2.0, 0.0], [0.0, 2.0], [1.0, 0.0]
 RIVER_BANK = torch.tensor([RIVER, BANK])
@@ -469,3 +470,37 @@ def test_gradients_flow_through_rope():
     x = torch.randn(5, 12, requires_grad=True)
     (rope(x, torch.arange(5)) ** 2).sum().backward()
     assert_close(x.grad, 2 * x)  # lengths are kept
+
+
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_rope_from_a_position_is_rope_at_the_positions_after_it(layout, dtype):
+    """Its table of angles grows to the next power of two, and no position falls off its end."""
+    x = torch.randn(2, 3, 5, 12, dtype=dtype)
+    for start in (0, 1, 2, 3, 4, 7, 8, 27, 28, 2043, 2044, 100_000):
+        turned = rope_from(start, x, layout)
+        assert_close(turned, rope(x, torch.arange(start, start + 5), layout=layout))
+        assert turned.dtype == dtype
+    assert turns(8, 12, dtype, x.device).shape == (2, 8, 6)  # cos and sin, position, pair
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_angles_kept_while_generating_serve_training(mode):
+    turns.cache_clear()
+    with mode():
+        rope_from(0, torch.randn(5, 12), "half")
+    x = torch.randn(5, 12, requires_grad=True)
+    (rope_from(0, x, "half") ** 2).sum().backward()
+    assert_close(x.grad, 2 * x)
+
+
+def test_angles_made_inside_a_transform_serve_outside():
+    turns.cache_clear()
+    x = torch.randn(3, 5, 12)
+    mapped = torch.func.vmap(torch.func.grad(lambda x: (rope_from(0, x, "half") ** 3).sum()))(x)
+    again = x.clone().requires_grad_()
+    (rope_from(0, again, "half") ** 3).sum().backward()
+    assert_close(again.grad, mapped)
+    with torch.device("meta"):  # nor does a default device get into the table
+        turns.cache_clear()
+        assert rope_from(0, x, "half").device.type == "cpu"

@@ -271,6 +271,34 @@ def test_the_generator_decides_and_the_global_state_is_left_alone():
     assert torch.equal(generate(model, IDS, 5, temperature=1.5), first)
 
 
+def test_what_was_generated_can_be_trained_on():
+    model = small_llama()
+    ids = generate(model, IDS, 3)
+    assert not ids.is_inference()
+    model.requires_grad_()(ids).sum().backward()
+    assert model.emb.weight.grad.any()
+
+
+class Keeper(nn.Module):
+    """Makes its mask when it first runs, and keeps it."""
+
+    def __init__(self):
+        super().__init__()
+        self.vocab_size, self.scale, self.mask = 5, nn.Parameter(torch.ones(5)), None
+
+    def forward(self, ids):
+        if self.mask is None:
+            self.mask = torch.ones(5) / 2
+        return (self.scale * self.mask).expand(*ids.shape, 5)
+
+
+def test_what_a_model_keeps_while_generating_serves_training():
+    model = Keeper()
+    generate(model, IDS % 5, 3, use_cache=False)
+    model(IDS % 5).sum().backward()
+    assert model.scale.grad.all()
+
+
 def test_generation_leaves_the_model_as_it_was():
     model = small_llama()
     model.lm_head.weight.requires_grad_().grad = torch.ones(11, 24)

@@ -56,7 +56,8 @@ SIGNATURES = {
     KVCache.reset: "(self)",
     generate: "(model, ids, max_new_tokens, use_cache=True, temperature=0.0, generator=None, *, "
     "lengths=None, top_k=None, top_p=None, stop=None)",
-    train: "(model, inputs, targets=None, *, steps, lr, seed=0, on_step=None, schedule=None)",
+    train: "(model, inputs, targets=None, *, steps, lr, seed=0, on_step=None, schedule=None, "
+    "clip=None, checkpoint=None, every=100, resume=None)",
 }
 
 
@@ -80,7 +81,8 @@ MAY_IMPORT = {  # of this package, only what stands before it
     "require": set(),
     "core": {"require"},
     "model": {"require", "core"},
-    "training": {"require", "model"},
+    "saving": set(),
+    "training": {"require", "saving", "model"},
     "data": {"recorded"},  # the scripts beside the recorded data
     "checks": {"checks", "core", "model"},
     "predictions": {"checks"},
@@ -88,7 +90,7 @@ MAY_IMPORT = {  # of this package, only what stands before it
     "explorers": {"plots", "core", "model", "training", "data"},
     "__init__": {"core", "model", "training"},
 }
-OUTSIDE = {"torch"}, {"require", "core", "model", "training", "checks"}
+OUTSIDE = {"torch"}, {"require", "core", "model", "saving", "training", "checks"}
 
 
 MODULES = sorted([*SOURCE.glob("*.py"), *SOURCE.glob("checks/*.py")])
@@ -288,6 +290,7 @@ NUMBERS = [
     (lambda n: generated(stop=n), "stop", 0),
     (lambda n: trained(steps=n), "steps", 1),
     (lambda n: trained(seed=n), "seed", 0),
+    (lambda n: trained(every=n), "every", 1),
 ]
 
 
@@ -306,6 +309,7 @@ REALS = {
     "temperature": lambda x: generated(temperature=x),
     "top_p": lambda x: generated(temperature=1, top_p=x),
     "lr": lambda x: trained(lr=x),
+    "clip": lambda x: trained(clip=x),
 }
 
 
@@ -378,6 +382,10 @@ SIZES = [
     (lambda: train(TINY, IDS, IDS[:1, 0], steps=1, lr=1), "targets of shape (1,) fit neither (2,) nor (2, 5)"),
     (lambda: train(TINY, IDS, IDS[:, :4], steps=1, lr=1), "targets of shape (2, 4) fit neither (2,) nor (2, 5)"),
     (lambda: train(TINY, IDS, IDS + 3, steps=1, lr=1), f"targets holds {IDS.max() + 3} but the vocabulary goes from 0 to 6"),
+    (lambda: trained(clip=0), "clip must be above 0, and finite, but is 0"),
+    (lambda: trained(clip=float("nan")), "clip must be above 0, and finite, but is nan"),
+    (lambda: train(TINY, IDS, torch.full((2, 5), -100), steps=1, lr=1), "targets holds nothing but -100, which is not counted"),
+    (lambda: train(TINY, IDS, IDS - 1, steps=1, lr=1), "targets holds -1 but the vocabulary goes from 0 to 6"),
     (lambda: train(FROZEN, IDS, IDS, steps=1, lr=1), "the model has no parameter that may learn: all are frozen"),
 ]  # fmt: skip
 KINDS = [
@@ -402,6 +410,7 @@ KINDS = [
     (lambda: generated(temperature=1, generator=3), "generator must be a torch.Generator, not int"),
     (lambda: generated(lengths=np.array([1, 2])), "lengths must be a torch.Tensor, not ndarray: torch.tensor(...)"),
     (lambda: train(print, IDS, IDS, steps=1, lr=1), "model must be a torch.nn.Module, not builtin_function_or_method"),
+    (lambda: train(TINY, lambda i, g: IDS, steps=1, lr=1), "inputs must return (inputs, targets), not Tensor"),
     (lambda: train(TINY, IDS, steps=1, lr=1), "targets go with a tensor of inputs; a callable returns its own targets"),
     (lambda: train(TINY, lambda i, g: (IDS, IDS), IDS, steps=1, lr=1), "targets go with a tensor of inputs; a callable returns its own targets"),
     (lambda: train(TINY, IDS, IDS.float(), steps=1, lr=1), "targets must be integers of shape (B, S) but are torch.float32 of shape (2, 5)"),

@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from attnlab import History, TinyCausalAttention, TinyTransformer, generate, train
-from attnlab.training import next_token_loss, seeded, train_seeds, training_steps
+from attnlab.training import evaluate, next_token_loss, seeded, train_seeds, training_steps
 
 # river 0, money 1, bank 2, shore 3, loan 4
 PHRASES = torch.tensor([[0, 2], [1, 2]])
@@ -224,26 +224,179 @@ def test_ctrl_c_before_the_first_loss_keeps_an_empty_history():
     assert train(tiny(), batches, steps=3, lr=0.1) == History([], interrupted=True)
 
 
-def test_a_loss_that_is_not_a_number_stops_with_the_step(refuses):
-    losses, model = [], Fixed(TWO_POSITIONS)
-
+def spoil_at(step_to_spoil, parameter, value=math.nan):
     def on_step(step, loss):
-        losses.append(loss)
-        if step == 1:
-            model.logits.data.fill_(math.nan)
+        if step == step_to_spoil:
+            parameter.data.fill_(value)
 
-    sentence = "the loss is nan at step 2: lower lr 0.1?"
+    return on_step
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_not_a_number_stops_with_the_step_the_cause_and_the_history(value):
+    model, ids = Fixed(TWO_POSITIONS), torch.zeros(1, 2).long()
+    on_step = spoil_at(1, model.logits, value)
+    with pytest.raises(FloatingPointError) as caught:
+        train(model, ids, ids, steps=9, lr=0.1, on_step=on_step)
+    assert str(caught.value) == (
+        "the loss is nan at step 2: logits is not finite any more, so the step before was too "
+        "long: lower lr 0.1"
+    )
+    whole = train(Fixed(TWO_POSITIONS), ids, ids, steps=2, lr=0.1)
+    assert caught.value.history == whole
+
+
+def test_a_loss_that_never_was_a_number_is_not_blamed_on_the_learning_rate(refuses):
     ids = torch.zeros(1, 2).long()
-    refuses(FloatingPointError, sentence, train, model, ids, ids, steps=9, lr=0.1, on_step=on_step)
-    assert len(losses) == 2
+    model = Fixed([[[0.0, math.nan], [0.0, 2.0]]])
+    sentence = "the loss is nan at step 0: logits was not finite to begin with"
+    refuses(FloatingPointError, sentence, train, model, ids, ids, steps=9, lr=0.1)
+    overflowing = tiny()
+    overflowing.lm_head.weight.data.fill_(3e38)
+    sentence = (
+        "the loss is nan at step 0: every parameter is finite, so look at what the model "
+        "computes from them"
+    )
+    refuses(FloatingPointError, sentence, train, overflowing, PHRASES, SENSES, steps=9, lr=0.1)
 
 
-def test_other_errors_in_on_step_are_not_swallowed():
+class Rooted(Fixed):
+    """Its derivative at 0 is infinite, its value is not."""
+
+    def forward(self, ids):
+        return self.logits.abs().sqrt()
+
+
+def test_a_gradient_that_is_not_finite_is_noticed_before_it_is_used():
+    model, ids = Rooted(TWO_POSITIONS), torch.zeros(1, 2).long()
+    with pytest.raises(FloatingPointError) as caught:
+        train(model, ids, ids, steps=9, lr=0.1, clip=1.0)
+    assert str(caught.value) == (
+        "the length of the gradient is nan at step 0: every parameter is finite, so look at what "
+        "the model computes from them"
+    )
+    assert torch.equal(model.logits.data, torch.tensor(TWO_POSITIONS))
+    assert len(caught.value.history.losses) == 1
+
+
+def test_any_other_error_carries_the_history_too():
     def on_step(step, loss):
-        raise ZeroDivisionError
+        if step == 2:
+            raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as caught:
         train(tiny(), PHRASES, SENSES, steps=3, lr=0.03, on_step=on_step)
+    whole = train(tiny(), PHRASES, SENSES, steps=3, lr=0.03)
+    assert caught.value.history == whole
+
+
+# --- Padding, clipping, evaluation, randomness ----------------------------------------------
+
+
+@pytest.mark.parametrize("filler", [0, 4])
+def test_filler_at_the_right_changes_nothing(filler):
+    """Two sequences of different length, padded, against the same two one by one."""
+    model = seeded(lambda: TinyTransformer(5, 12, 3, 2, 8), 0)
+    rows = [torch.tensor([[0, 2, 3, 1, 4]]), torch.tensor([[1, 2, 4]])]
+    inputs, targets = torch.full((2, 4), filler), torch.full((2, 4), -100)
+    for i, row in enumerate(rows):
+        inputs[i, : row.shape[1] - 1], targets[i, : row.shape[1] - 1] = row[0, :-1], row[0, 1:]
+    padded = next_token_loss(model(inputs), targets)
+    sums = [next_token_loss(model(row[:, :-1]), row[:, 1:]) * (row.shape[1] - 1) for row in rows]
+    assert_close(padded, sum(sums) / 6)  # the mean over six real targets, not over eight
+    gradients = torch.autograd.grad(padded, list(model.parameters()))
+    alone = torch.autograd.grad(sum(sums) / 6, list(model.parameters()))
+    assert_close(gradients, alone)
+    assert train(model, inputs, targets, steps=1, lr=0.01).losses == pytest.approx([padded.item()])
+
+
+def test_a_row_without_a_target_is_left_out():
+    logits = torch.randn(3, 2, 5)
+    one_missing = next_token_loss(logits, torch.tensor([4, -100, 2]))
+    assert_close(one_missing, next_token_loss(logits[[0, 2]], torch.tensor([4, 2])))
+
+
+def test_a_long_gradient_is_shortened_and_a_short_one_is_not():
+    ours, theirs, free = tiny(), tiny(), tiny()
+    options = {"steps": 4, "lr": 0.03}
+    train(ours, PHRASES, SENSES, clip=0.01, **options)
+    optimizer = torch.optim.Adam(theirs.parameters(), lr=0.03)
+    for _ in range(4):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(theirs(PHRASES)[:, -1], SENSES).backward()
+        length = torch.cat([p.grad.flatten() for p in theirs.parameters()]).norm()
+        assert length > 0.01
+        for p in theirs.parameters():
+            p.grad *= 0.01 / length
+        optimizer.step()
+    assert_close(ours.state_dict(), theirs.state_dict(), atol=1e-5, rtol=0)
+    train(free, PHRASES, SENSES, **options)
+    assert not torch.allclose(free.emb.weight, ours.emb.weight, atol=1e-4)
+    roomy = tiny()
+    train(roomy, PHRASES, SENSES, clip=1e6, **options)
+    assert_close(roomy.state_dict(), free.state_dict())
+
+
+class Forgetful(nn.Module):
+    """A tiny model with dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.dropout = TinyCausalAttention(), nn.Dropout(0.5)
+
+    def forward(self, ids):
+        return self.dropout(self.body(ids))
+
+
+def test_evaluation_has_no_gradient_and_no_dropout_and_leaves_no_trace():
+    model = seeded(Forgetful, 42).train()
+    model.body.norm.eval()
+    modes = [module.training for module in model.modules()]
+    first = evaluate(model, PHRASES, SENSES)
+    assert first == evaluate(model, PHRASES, SENSES) == pytest.approx(2.0212, abs=5e-5)
+    assert type(first) is float
+    assert [module.training for module in model.modules()] == modes
+    assert all(p.grad is None for p in model.parameters()) and torch.is_grad_enabled()
+    with pytest.raises(ValueError):
+        evaluate(model, PHRASES, SENSES + 9)
+    assert [module.training for module in model.modules()] == modes
+
+
+def test_the_seed_decides_dropout_and_pytorchs_own_random_numbers_too():
+    drawn = []
+
+    def losses(seed):
+        def batches(step, generator):
+            ids = torch.randint(5, (2, 4))  # not from the generator
+            drawn.append(ids.tolist())
+            return ids[:, :-1], ids[:, 1:]
+
+        return train(seeded(Forgetful, 0), batches, steps=5, lr=0.01, seed=seed).losses
+
+    before = torch.get_rng_state()
+    first = losses(3)
+    torch.rand(7)
+    assert losses(3) == first and losses(4) != first
+    torch.set_rng_state(before)
+    losses(3)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(drawn[0] != ids for ids in drawn[1:5])  # other ones at every step
+
+
+@pytest.mark.parametrize("what", ["inputs", "targets"])
+def test_a_batch_on_another_device_is_refused(refuses, what):
+    batch = {"inputs": PHRASES, "targets": SENSES}
+    batch[what] = batch[what].to("meta")
+    sentence = f"{what} are on meta but the model is on cpu: .to('cpu')"
+    refuses(ValueError, sentence, train, tiny(), **batch, steps=1, lr=0.1)
+    callback = lambda step, generator: tuple(batch.values())  # noqa: E731
+    refuses(ValueError, sentence, train, tiny(), callback, steps=1, lr=0.1)
+
+
+def test_a_model_without_numbers_is_refused(refuses):
+    sentence = "the model is on meta, where there are no numbers to learn"
+    model = tiny().to("meta")
+    refuses(ValueError, sentence, train, model, PHRASES, SENSES, steps=1, lr=0.1)
 
 
 def test_make_sees_the_seed_and_the_global_state_is_put_back():

@@ -7,6 +7,7 @@ score or weight matrix rows are queries and columns are keys; in every mask ``Tr
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -89,7 +90,8 @@ def attention(
         dead = ~mask.any(dim=-1, keepdim=True)
         weights = masked.masked_fill(dead, 0.0).softmax(dim=-1).masked_fill(dead, 0.0)
     output = weights @ v  # (..., S_q, d_v)
-    return AttentionSteps(*(x.to(dtype) for x in (raw, scaled, masked, weights, output)))
+    steps = AttentionSteps(raw, scaled, masked, weights, output)
+    return steps if output.dtype == dtype else AttentionSteps(*(x.to(dtype) for x in steps))
 
 
 # --- Masks ----------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     require.tensor("x", x, min_rank=2)
     n_heads = require.whole("n_heads", n_heads, 1)
     head_dim = require.divisible("the width of x", x.shape[-1], "n_heads", n_heads)
-    return x.unflatten(-1, (n_heads, head_dim)).transpose(-3, -2)
+    return torch.unflatten(x, -1, (n_heads, head_dim)).transpose(-3, -2)
 
 
 def merge_heads(x: Tensor) -> Tensor:
@@ -236,23 +238,30 @@ def rope(
     require.floats("x", x, min_rank=2)
     require.even("the width of x", x.shape[-1])
     require.layout(layout)
-    if require.number("base", base) <= 0:
-        raise ValueError(f"base must be above 0 but is {base}")
-    require.tensor("positions", positions, 1)
-    if positions.dtype == torch.bool or positions.is_complex():
-        raise TypeError(f"positions must be numbers but hold {positions.dtype}")
-    if positions.ndim not in (1, x.ndim - 1) or positions.shape[-1] != x.shape[-2]:
-        raise ValueError(
-            f"positions of shape {tuple(positions.shape)} do not fit x of shape {tuple(x.shape)}"
-        )
-    if any(p not in (1, s) for p, s in zip(positions.shape[::-1], x.shape[-2::-1], strict=False)):
-        raise ValueError(
-            f"positions of shape {tuple(positions.shape)} do not fit x of shape {tuple(x.shape)}"
-        )
+    require.above_zero("base", base)
+    require.positions(positions, x)
     home = "cpu" if x.device.type == "mps" else x.device  # Apple's GPUs have no float64
     speeds = frequencies(x.shape[-1], base, home)
     angles = positions.to(home, torch.float64)[..., None] * speeds  # (..., S, d/2)
     return rotate(x, angles.cos(), angles.sin(), layout)
+
+
+def rope_from(start: int, x: Tensor, layout: str) -> Tensor:
+    """``rope`` at positions ``start``, ``start + 1`` and so on, with angles that are kept."""
+    stop = start + x.shape[-2]
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    # A table for the next power of two, so that in a long text it is seldom made anew.
+    cos, sin = turns(1 << stop.bit_length(), x.shape[-1], dtype, x.device)[:, start:stop]
+    return rotate(x, cos, sin, layout)
+
+
+@lru_cache(maxsize=8)
+@torch.inference_mode(False)  # what is kept has to serve training as well
+def turns(n: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Cosines and sines of the angles at positions 0 to n - 1, ``(2, n, width/2)``."""
+    home = "cpu" if device.type == "mps" else device  # Apple's GPUs have no float64
+    angles = torch.arange(n, device=home)[:, None] * frequencies(width, device=home)  # (n, d/2)
+    return torch.stack((angles.cos(), angles.sin())).to(device, dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
@@ -260,7 +269,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     dtype = x.dtype
     if dtype in (torch.float16, torch.bfloat16):
         x = x.float()
-    cos, sin = (table.to(x.dtype).to(x.device) for table in (cos, sin))
+    cos, sin = cos.to(x), sin.to(x)
     if layout == "half":
         a, b = x.chunk(2, dim=-1)
         turned = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)

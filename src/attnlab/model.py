@@ -4,12 +4,16 @@
 course's notation ``W_Q`` is ``w_q.weight.T``. No module here has dropout.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attnlab import require
-from attnlab.core import AttentionSteps, attention, causal_mask, merge_heads, rope, split_heads
+from attnlab.core import AttentionSteps, attention, causal_mask, merge_heads, rope_from, split_heads
 
 # --- The cache ------------------------------------------------------------------------------
 
@@ -47,9 +51,7 @@ class KVCache:
         sizes = {"n_layers": n_layers, "batch": batch, "n_kv_heads": n_kv_heads}
         sizes |= {"capacity": capacity, "head_dim": head_dim}
         shape = [require.whole(name, size, 1) for name, size in sizes.items()]
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-            raise TypeError(f"dtype must be a floating point torch.dtype, not {dtype}")
-        self.keys = torch.zeros(shape, dtype=dtype, device=device)
+        self.keys = torch.zeros(shape, dtype=require.float_dtype(dtype), device=device)
         self.values = torch.zeros_like(self.keys)
         self.length = 0
 
@@ -69,10 +71,7 @@ class KVCache:
 
     def layer(self, index: int) -> "LayerCache":
         """View of one layer."""
-        index = require.whole("layer", index, 0)
-        if index >= self.keys.shape[0]:
-            raise ValueError(f"layer {index} of a cache with {self.keys.shape[0]} layers")
-        return LayerCache(self, index)
+        return LayerCache(self, require.layer(index, self.keys.shape[0]))
 
     def __repr__(self) -> str:
         layers, batch, heads, capacity, width = self.keys.shape
@@ -95,7 +94,7 @@ class LayerCache:
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Write new columns ``(B, H_kv, S, d)``; return all keys and values so far."""
-        require.room_for(self.cache, k)
+        require.room_for(self.cache, k.shape, k)
         start, stop = self.cache.length, self.cache.length + k.shape[2]
         keys, values = self.cache.keys[self.index], self.cache.values[self.index]
         keys[:, :, start:stop] = k.detach()
@@ -134,9 +133,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.width = require.whole("width", width, 1)
         self.n_heads = require.whole("n_heads", n_heads, 1)
-        self.n_kv_heads = self.n_heads
-        if n_kv_heads is not None:
-            self.n_kv_heads = require.whole("n_kv_heads", n_kv_heads, 1)
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        self.n_kv_heads = require.whole("n_kv_heads", n_kv_heads, 1)
         self.head_dim = require.divisible("width", width, "n_heads", n_heads)
         require.divisible("n_heads", n_heads, "n_kv_heads", self.n_kv_heads)
         if rope is not None:
@@ -174,28 +172,19 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: shapes, dtypes or combinations that do not fit.
         """
-        require.sequence("x", x, self.width, self.w_q.weight.dtype)
-        if context is not None:
-            if self.rope is not None or cache is not None:
-                raise ValueError("context cannot be combined with RoPE or a cache")
-            require.sequence("context", context, self.width, x.dtype)
-            if context.shape[0] != x.shape[0]:
-                raise ValueError(f"context has batch {context.shape[0]} but x has {x.shape[0]}")
+        require.attending(self, x, context, cache, LayerCache)
         source = x if context is None else context
-        if cache is not None and not isinstance(cache, LayerCache):
-            raise TypeError(f"cache must be KVCache.layer(i), not {type(cache).__name__}")
         past = 0 if cache is None else cache.length
-        if mask is not None:
-            require.head_mask(mask, x.shape[0], x.shape[1], past + source.shape[1])
-            mask = mask if mask.ndim == 2 else mask[:, None]  # (B, 1, 1 or S_q, S_k)
+        require.head_mask(mask, x.shape[0], x.shape[1], past + source.shape[1])
+        if mask is not None and mask.ndim == 3:
+            mask = mask[:, None]  # (B, 1, 1 or S_q, S_k)
 
         q = split_heads(self.w_q(x), self.n_heads)  # (B, H, S_q, d)
         k = split_heads(self.w_k(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         v = split_heads(self.w_v(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         if self.rope is not None:
-            positions = torch.arange(past, past + x.shape[1], device=x.device)
-            q = rope(q, positions, layout=self.rope)
-            k = rope(k, positions, layout=self.rope)
+            turned = rope_from(past, torch.cat((q, k), dim=1), self.rope)  # (B, H + H_kv, S, d)
+            q, k = turned.split((self.n_heads, self.n_kv_heads), dim=1)
         if cache is not None:
             k, v = cache.append(k, v)  # (B, H_kv, past + S, d)
         if self.n_kv_heads < self.n_heads:  # query head i reads key/value head i // group
@@ -229,10 +218,7 @@ class TinyCausalAttention(nn.Module):
         self.vocab_size = require.whole("vocab_size", vocab_size, 1)
         dim = require.whole("dim", dim, 1)
         self.emb = nn.Embedding(vocab_size, dim)
-        self.q = nn.Linear(dim, dim, bias=False)
-        self.k = nn.Linear(dim, dim, bias=False)
-        self.v = nn.Linear(dim, dim, bias=False)
-        self.o = nn.Linear(dim, dim, bias=False)
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim, bias=False) for _ in range(4))
         self.norm = nn.LayerNorm(dim)
         self.lm_head = nn.Linear(dim, vocab_size)
 
@@ -342,28 +328,19 @@ class TinyTransformer(nn.Module):
         """An empty cache for this model, with room for ``max_length`` positions if not told."""
         attend, weight = self.blocks[0].attention, self.lm_head.weight
         capacity = self.max_length if capacity is None else capacity
-        return KVCache(
-            len(self.blocks), batch, attend.n_kv_heads, capacity, attend.head_dim,
-            weight.dtype, weight.device,
-        )  # fmt: skip
+        shape = (len(self.blocks), batch, attend.n_kv_heads, capacity, attend.head_dim)
+        return KVCache(*shape, weight.dtype, weight.device)
 
     def _run(
         self, ids: Tensor, mask: Tensor | None, cache: KVCache | None
     ) -> tuple[Tensor, list[AttentionSteps]]:
         require.ids("ids", ids, self.vocab_size)
         batch, n_new = ids.shape
-        if cache is not None:
-            require.instance("cache", cache, KVCache)
-        past = 0 if cache is None else cache.length
-        if past + n_new > self.max_length:
-            raise ValueError(
-                f"{past + n_new} positions are more than the model's max_length {self.max_length}"
-            )
-        if cache is not None:
-            require.cache_of(self, cache, batch, n_new)
-        allowed = causal_mask(n_new, past + n_new, device=ids.device)  # (S, S_k)
-        if mask is not None:
-            allowed = allowed & require.head_mask(mask, batch, n_new, past + n_new)
+        past = require.positions_left(self, n_new, cache, KVCache)
+        allowed = require.head_mask(mask, batch, n_new, past + n_new)
+        if n_new > 1:  # a single new token is the last one: nothing is hidden from it
+            causal = causal_mask(n_new, past + n_new, device=ids.device)  # (S, S_k)
+            allowed = causal if mask is None else causal & mask
         x = self.emb(ids)  # (B, S, D)
         trace = []
         for i, block in enumerate(self.blocks):
@@ -375,7 +352,19 @@ class TinyTransformer(nn.Module):
 # --- Generation -----------------------------------------------------------------------------
 
 
-@torch.no_grad()
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Within, every module is in eval mode and nothing has a gradient; then all is as before."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
 def generate(
     model: nn.Module,
     ids: Tensor,
@@ -426,12 +415,9 @@ def generate(
         real = (columns >= shift)[:, None, :]  # (B, 1, S + new)
         tokens = ids.gather(1, (columns[:n_prompt] - shift) % n_prompt)  # (B, S)
 
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        cache = model.new_cache(batch, n_prompt + n_new) if use_cache else None
-        fresh = tokens
-        ended = torch.zeros(batch, dtype=torch.bool, device=ids.device)
+    cache = model.new_cache(batch, n_prompt + n_new) if use_cache else None
+    fresh, ended = tokens, torch.zeros(batch, dtype=torch.bool, device=ids.device)
+    with torch.inference_mode(use_cache), evaluating(model):  # a learner's model may keep things
         for _ in range(n_new):
             options = {} if real is None else {"mask": real[:, :, : tokens.shape[1]]}
             if use_cache:
@@ -445,18 +431,11 @@ def generate(
             tokens = torch.cat((tokens, fresh), dim=1)
             if stop is not None and ended.all():
                 break
-        return torch.cat((ids, tokens[:, n_prompt:]), dim=1)  # (B, S + new)
-    finally:
-        for module, training in modes:
-            module.training = training
+    return torch.cat((ids, tokens[:, n_prompt:]), dim=1)  # (B, S + new)
 
 
 def _pick(
-    logits: Tensor,
-    temperature: float,
-    generator: torch.Generator | None,
-    top_k: int | None,
-    top_p: float | None,
+    logits: Tensor, temperature: float, generator: Any, top_k: int | None, top_p: float | None
 ) -> Tensor:
     """Logits (B, vocab) -> one id per row, (B,)."""
     if temperature == 0:

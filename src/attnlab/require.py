@@ -4,6 +4,7 @@ Each function returns what it was given if that is good. ``core``, ``model`` and
 them first, so that nothing has been written when they refuse.
 """
 
+import math
 import operator
 from itertools import zip_longest
 from typing import Any
@@ -22,7 +23,7 @@ def tensor(name: str, x: Any, min_rank: int = 0) -> Tensor:
         raise ValueError(
             f"{name} needs at least {min_rank} dimensions but has shape {tuple(x.shape)}"
         )
-    if 0 in x.shape:
+    if x.numel() == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(x.shape)}")
     return x
 
@@ -40,7 +41,7 @@ def whole(name: str, value: Any, minimum: int) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
-        number = operator.index(value)
+        number = value if type(value) is int else operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
     if number < minimum:
@@ -53,6 +54,20 @@ def number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
     return value
+
+
+def above_zero(name: str, value: Any) -> float:
+    """Return ``value`` if it is a number above 0."""
+    if number(name, value) <= 0:
+        raise ValueError(f"{name} must be above 0 but is {value}")
+    return value
+
+
+def float_dtype(dtype: Any) -> torch.dtype:
+    """Return ``dtype`` if it is one of floats."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(f"dtype must be a floating point torch.dtype, not {dtype}")
+    return dtype
 
 
 def even(name: str, width: int) -> int:
@@ -102,6 +117,23 @@ def layout(layout: Any) -> str:
     return layout
 
 
+def positions(positions: Any, x: Tensor) -> Tensor:
+    """Return ``positions`` if they are numbers ``(S,)``, or of x's rank without the last axis."""
+    tensor("positions", positions, 1)
+    if positions.dtype == torch.bool or positions.is_complex():
+        raise TypeError(f"positions must be numbers but hold {positions.dtype}")
+    pairs = zip(positions.shape[::-1], x.shape[-2::-1], strict=False)
+    if (
+        positions.ndim not in (1, x.ndim - 1)
+        or positions.shape[-1] != x.shape[-2]
+        or any(n not in (1, size) for n, size in pairs)
+    ):
+        raise ValueError(
+            f"positions of shape {tuple(positions.shape)} do not fit x of shape {tuple(x.shape)}"
+        )
+    return positions
+
+
 def qkv(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
     """Check that the three fit together; return the leading axes of the scores."""
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -126,6 +158,8 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
 
     ``torch.broadcast_shapes`` does the same, but imports a third of a second of symbolic algebra.
     """
+    if len(set(shapes)) == 1:
+        return tuple(shapes[0])
     common = []
     for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
         large = {size for size in sizes if size != 1}
@@ -157,7 +191,7 @@ def ids(name: str, ids: Any, vocab_size: int) -> Tensor:
             f"{name} must be integers of shape (B, S) but are {ids.dtype} of shape "
             f"{tuple(ids.shape)}"
         )
-    low, high = ids.min().item(), ids.max().item()
+    low, high = (extreme.item() for extreme in ids.aminmax())
     if low < 0 or high >= vocab_size:
         wrong = low if low < 0 else high
         raise ValueError(f"{name} holds {wrong} but the vocabulary goes from 0 to {vocab_size - 1}")
@@ -190,8 +224,23 @@ def sequence(name: str, x: Any, width: int, dtype: torch.dtype) -> Tensor:
     return x
 
 
-def head_mask(mask: Any, batch: int, n_queries: int, n_keys: int) -> Tensor:
-    """Return a mask without a head axis, ``(S_q, S_k)`` or ``(B, 1 or S_q, S_k)``."""
+def attending(heads: Any, x: Any, context: Any, cache: Any, cache_kind: type) -> None:
+    """Check what ``MultiHeadAttention`` is to attend from and to."""
+    sequence("x", x, heads.width, heads.w_q.weight.dtype)
+    if context is not None:
+        if heads.rope is not None or cache is not None:
+            raise ValueError("context cannot be combined with RoPE or a cache")
+        sequence("context", context, heads.width, x.dtype)
+        if context.shape[0] != x.shape[0]:
+            raise ValueError(f"context has batch {context.shape[0]} but x has {x.shape[0]}")
+    if cache is not None and not isinstance(cache, cache_kind):
+        raise TypeError(f"cache must be KVCache.layer(i), not {type(cache).__name__}")
+
+
+def head_mask(mask: Any, batch: int, n_queries: int, n_keys: int) -> Tensor | None:
+    """Return a mask without a head axis, ``(S_q, S_k)`` or ``(B, 1 or S_q, S_k)``, or ``None``."""
+    if mask is None:
+        return None
     boolean("mask", mask)
     good = [(n_queries, n_keys), (batch, 1, n_keys), (batch, n_queries, n_keys)]
     if tuple(mask.shape) not in (*good, (1, n_queries, n_keys)):
@@ -200,35 +249,47 @@ def head_mask(mask: Any, batch: int, n_queries: int, n_keys: int) -> Tensor:
     return mask
 
 
-def room_for(cache: Any, k: Tensor) -> None:
-    """Check that new keys ``(B, H_kv, S, d)`` fit a ``KVCache`` in shape, dtype and number."""
-    _, batch, heads, capacity, width = cache.keys.shape
-    if k.shape[:2] + k.shape[3:] != (batch, heads, width):
+def layer(index: Any, n_layers: int) -> int:
+    """Return ``index`` if there is such a layer."""
+    if whole("layer", index, 0) >= n_layers:
+        raise ValueError(f"layer {index} of a cache with {n_layers} layers")
+    return index
+
+
+def room_for(cache: Any, shape: tuple[int, ...], like: Tensor) -> None:
+    """Check that keys ``(B, H_kv, S, d)``, with dtype and device of ``like``, fit a ``KVCache``."""
+    keys, (batch, heads, n_new, width) = cache.keys, shape
+    _, batch_there, heads_there, capacity, width_there = keys.shape
+    if (batch, heads, width) != (batch_there, heads_there, width_there):
         raise ValueError(
-            f"keys of shape {tuple(k.shape)} do not fit a cache for batch {batch}, "
-            f"{heads} key/value heads of width {width}"
+            f"keys of shape {tuple(shape)} do not fit a cache for batch {batch_there}, "
+            f"{heads_there} key/value heads of width {width_there}"
         )
-    if k.dtype != cache.keys.dtype or k.device != cache.keys.device:
+    if like.dtype != keys.dtype or like.device != keys.device:
         raise TypeError(
-            f"keys are {k.dtype} on {k.device} but the cache holds "
-            f"{cache.keys.dtype} on {cache.keys.device}"
+            f"keys are {like.dtype} on {like.device} but the cache holds "
+            f"{keys.dtype} on {keys.device}"
         )
-    if cache.length + k.shape[2] > capacity:
+    if cache.length + n_new > capacity:
         raise ValueError(
-            f"the cache holds {cache.length} of {capacity} positions and "
-            f"{k.shape[2]} more do not fit"
+            f"the cache holds {cache.length} of {capacity} positions and {n_new} more do not fit"
         )
 
 
-def cache_of(model: Any, cache: Any, batch: int, n_new: int) -> None:
-    """Check that a ``KVCache`` was made for a model of that shape and has room."""
-    if cache.keys.shape[0] != len(model.blocks):
+def positions_left(model: Any, n_new: int, cache: Any, cache_kind: type) -> int:
+    """Return how many positions a ``TinyTransformer`` has seen if ``n_new`` more are allowed."""
+    if cache is not None:
+        instance("cache", cache, cache_kind)
+        if cache.keys.shape[0] != len(model.blocks):
+            raise ValueError(
+                f"the cache has {cache.keys.shape[0]} layers but the model has {len(model.blocks)}"
+            )
+    past = 0 if cache is None else cache.length
+    if past + n_new > model.max_length:
         raise ValueError(
-            f"the cache has {cache.keys.shape[0]} layers but the model has {len(model.blocks)}"
+            f"{past + n_new} positions are more than the model's max_length {model.max_length}"
         )
-    attend, weight = model.blocks[0].attention, model.lm_head.weight
-    shape = (batch, attend.n_kv_heads, n_new, attend.head_dim)
-    room_for(cache, weight.new_empty(1).expand(shape))
+    return past
 
 
 def prompts(model: Any, prompt: Any, n_new: int, use_cache: bool, real: Any) -> None:
@@ -255,3 +316,62 @@ def instance(name: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
     return value
+
+
+def trainer(model: Any, inputs: Any, targets: Any, lr: Any, clip: Any) -> list:
+    """Return the parameters that may learn, if ``train`` can do what it is asked."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
+    for name, value in (("lr", lr), ("clip", 1.0 if clip is None else clip)):
+        if not 0 < number(name, value) < float("inf"):
+            raise ValueError(f"{name} must be above 0, and finite, but is {value}")
+    if callable(inputs) == (targets is not None):
+        raise TypeError("targets go with a tensor of inputs; a callable returns its own targets")
+    learns = [p for p in model.parameters() if p.requires_grad]
+    if not learns:
+        raise ValueError("the model has no parameter that may learn: all are frozen")
+    if any(p.is_meta for p in model.parameters()):
+        raise ValueError("the model is on meta, where there are no numbers to learn")
+    return learns
+
+
+def batch(pair: Any, parameter: Tensor) -> tuple[Any, Any]:
+    """Return ``(inputs, targets)`` if it is two, and they lie where the model does."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"inputs must return (inputs, targets), not {type(pair).__name__}")
+    for name, x in zip(("inputs", "targets"), pair, strict=True):
+        if isinstance(x, Tensor) and x.device != parameter.device:
+            home = parameter.device
+            raise ValueError(f"{name} are on {x.device} but the model is on {home}: .to('{home}')")
+    return pair
+
+
+def targets(targets: Any, logits: Tensor, ignore: int) -> None:
+    """Check targets ``(B,)`` or ``(B, S)`` for logits ``(B, S, vocab)``."""
+    tensor("targets", targets, 1)
+    batch, length, vocab_size = logits.shape
+    if targets.shape not in ((batch,), (batch, length)):
+        raise ValueError(
+            f"targets of shape {tuple(targets.shape)} fit neither ({batch},) nor "
+            f"({batch}, {length})"
+        )
+    counted = targets != ignore
+    if not counted.any():
+        raise ValueError(f"targets holds nothing but {ignore}, which is not counted")
+    ids("targets", targets.where(counted, 0).reshape(batch, -1), vocab_size)
+
+
+def finite(name: str, value: Tensor, step: int, model: torch.nn.Module, lr: float) -> None:
+    """Check a number that training goes by; if it is none, say which step and why, probably."""
+    if math.isfinite(value.item()):
+        return
+    broken = [name for name, p in model.named_parameters() if not p.isfinite().all()]
+    if broken and step:
+        cause = (
+            f"{broken[0]} is not finite any more, so the step before was too long: lower lr {lr}"
+        )
+    elif broken:
+        cause = f"{broken[0]} was not finite to begin with"
+    else:
+        cause = "every parameter is finite, so look at what the model computes from them"
+    raise FloatingPointError(f"the {name} is {value.item()} at step {step}: {cause}")

@@ -9,14 +9,18 @@ python tests/bench --repeats 5          fewer or more rounds than each part's ow
 import argparse
 
 import browser
+import generation
 import imports
 import notebooks
 import redraw
 import soak
+import training
 
 PARTS = {
     "redraw": redraw.run,
     "import": imports.run,
+    "generation": generation.run,
+    "training": training.run,
     "browser": browser.run,
     "notebooks": notebooks.run,
     "soak": soak.run,

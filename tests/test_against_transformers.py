@@ -1,0 +1,86 @@
+"""Given the same parameters, Hugging Face's Llama and ours compute the same.
+
+transformers is needed here and in tests/bench only; the course never imports it.
+"""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attnlab import MultiHeadAttention, TinyTransformer, causal_mask, generate, padding_mask, rope
+from attnlab.training import seeded
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[test]'")
+from bench.llama import llama_of  # noqa: E402
+from transformers.models.llama import modeling_llama  # noqa: E402
+
+HEADS = pytest.mark.parametrize("n_kv_heads", [6, 2, 1], ids=["MHA", "GQA", "MQA"])
+IDS = torch.randint(11, (3, 7), generator=torch.Generator().manual_seed(2))
+
+
+def both(n_kv_heads, dtype=torch.float32):
+    """Our transformer, its norms no longer all ones, and a Llama with the same parameters."""
+    ours = seeded(lambda: TinyTransformer(11, 24, 6, 2, 12, n_kv_heads), 5).to(dtype)
+    for name, p in ours.requires_grad_(False).named_parameters():
+        if "norm" in name:
+            p.uniform_(0.5, 2, generator=torch.Generator().manual_seed(len(name)))
+    return ours, llama_of(ours)
+
+
+def close(actual, expected):
+    assert_close(actual, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_rope_in_the_half_layout_is_theirs(first):
+    _, llama = both(2)
+    q, k = torch.randn(2, 6, 5, 4), torch.randn(2, 2, 5, 4)
+    positions = torch.arange(first, first + 5)
+    cos, sin = modeling_llama.LlamaRotaryEmbedding(llama.config)(q, positions[None])
+    for ours, theirs in zip(
+        (q, k), modeling_llama.apply_rotary_pos_emb(q, k, cos, sin), strict=True
+    ):
+        close(rope(ours, positions, layout="half"), theirs)
+        if first:
+            assert not torch.allclose(rope(ours, positions), theirs, atol=1e-2)
+
+
+@HEADS
+def test_grouped_query_attention_is_theirs(n_kv_heads):
+    ours, llama = both(n_kv_heads)
+    attention = llama.model.layers[0].self_attn
+    assert isinstance(ours.blocks[0].attention, MultiHeadAttention)
+    x, mask = torch.randn(3, 7, 24), causal_mask(7)
+    angles = llama.model.rotary_emb(x, torch.arange(7)[None])
+    bias = torch.zeros(7, 7).masked_fill(~mask, -torch.inf)[None, None]
+    output, weights = attention(x, position_embeddings=angles, attention_mask=bias)
+    steps = ours.blocks[0].attention(x, mask=mask)
+    close(steps.output, output)
+    close(steps.weights, weights)
+
+
+@HEADS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_logits_are_theirs(n_kv_heads, dtype):
+    ours, llama = both(n_kv_heads, dtype)
+    close(ours(IDS), llama(IDS).logits)
+    keep = padding_mask([7, 5, 2], 7)
+    padded = llama(IDS, attention_mask=keep[:, 0].long()).logits
+    for row, n in enumerate([7, 5, 2]):
+        close(ours(IDS, keep)[row, :n], padded[row, :n])
+
+
+@HEADS
+def test_generation_is_theirs(n_kv_heads):
+    ours, llama = both(n_kv_heads)
+    options = {"do_sample": False, "max_new_tokens": 5, "min_new_tokens": 5}
+    theirs = llama.generate(IDS, attention_mask=torch.ones_like(IDS), **options)
+    assert torch.equal(generate(ours, IDS, 5), theirs)
+
+
+def test_the_course_does_not_import_transformers():
+    code = "import sys, attnlab.explorers, attnlab.checks; assert 'transformers' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
