@@ -777,7 +777,7 @@ print("more than 8 in 10 are sentences of the language:", share > 0.8)
 # %% [markdown] tags=["further"]
 # **Checkpoints.** A run that was stopped can go on, if a file holds all that it needs:
 # the parameters, what Adam remembers of earlier gradients, the state of the random generator, the losses so far.
-# `train` writes and reads such a file; with a `checkpoint` it does so every 100 steps and at the end.
+# `train` writes and reads such a file; with a `checkpoint` it does so again and again, and at the end.
 # It loads with `weights_only=True`: then a file can hold numbers, and no program.
 
 # %% Stop, and go on tags=["further"]

@@ -150,7 +150,7 @@ Q, K, V = torch.randn(2, 3, 7), torch.randn(2, 5, 7), torch.randn(2, 5, 12)
 X, AT = torch.randn(2, 3, 12), torch.arange(3)
 HEADS, TURNED = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3, rope="half")
 TINY, LLAMA = TinyCausalAttention(7), TinyTransformer(7, 12, 3, 2, 8)
-IDS = torch.randint(7, (2, 5))
+IDS = torch.arange(10).reshape(2, 5) % 7  # (B, S), every id from 0 to 6
 
 # where a tensor goes in: the call, its name, a good one, its least rank
 FLOATS = {
