@@ -123,8 +123,8 @@ for _ in range(201):
     loss.backward()  # compute all derivatives
     optimizer.step()  # the small step downhill
 
-same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=201, lr=0.03)
-assert_close(torch.tensor(same.losses), torch.tensor(losses))  # the package does the same
+same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=20, lr=0.03)
+assert_close(torch.tensor(same.losses), torch.tensor(losses[:20]))  # the package does the same
 first_below = next(i for i, loss in enumerate(losses) if max(losses[i:]) < 0.01)
 start = seeded(TinyCausalAttention, 42)(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
 print(f"at the start the model gives river {start[:, 0].mean():.2f}, which is never right")
@@ -265,7 +265,6 @@ picture
 picture, (left, middle, right, last) = plots.panels(4, ratios=(4, 3, 3, 2))
 log = {"x": "step (log scale)", "xscale": "symlog"}  # most of it happens in the first ten
 curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5), **log)
-left.xaxis.set_major_formatter("{x:g}")  # 1, 10 and not powers
 curve.level(math.log(2), "ln 2: no context")
 river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
 money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")

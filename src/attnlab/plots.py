@@ -65,8 +65,8 @@ class Picture(Figure):
     """
 
     def __init__(self, **options: Any):
-        # Not "constrained", which measures every text twice and looks no better here.
-        tight = TightLayoutEngine(pad=0.3, w_pad=0.2)
+        # Not "constrained" and no rectangle: either would measure every text twice.
+        tight = TightLayoutEngine(pad=0.3, w_pad=0.2, rect=None)
         super().__init__(facecolor="white", layout=tight, dpi=100, **options)
         FigureCanvasAgg(self)
         self.drawings: list[Any] = []
@@ -561,6 +561,10 @@ def curves(
     """
     drawing = Curves(axes, names, title, x, y)
     axes.set(**dict(sorted(limits.items())))  # limits before scales: 0 has no logarithm
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() != "linear":
+            axis.set_major_formatter("{x:g}")  # 1000 is read faster than a power
+            axis.set_minor_formatter("")
     if legend and len(names) > 1:
         lines = drawing.lines
         names = [label(name, longest=40) for name in lines]
