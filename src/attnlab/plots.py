@@ -246,7 +246,6 @@ class Heatmap(Drawing):
         )
         self.outline.set(animated=True, visible=False)
         self.relabel(rows, columns)
-        self.update(np.zeros(self.shape))
 
     def relabel(self, rows: Sequence[str], columns: Sequence[str]) -> None:
         """Other tokens along the axes, and as many cells as they ask for."""
@@ -361,8 +360,7 @@ def heatmap(
         words: for ``False`` and ``True``, or 0, 1 and 2, in a "mask".
     """
     drawing = Heatmap(axes, rows, columns, kind, title, names, numbers, limit, words)
-    if values is not None:
-        drawing.update(values)
+    drawing.update(np.zeros(drawing.shape) if values is None else values)
     return drawing
 
 
