@@ -790,12 +790,18 @@ with tempfile.TemporaryDirectory() as folder:
 print("the same losses to the last digit:", resumed.losses == whole.losses)
 
 # %% [markdown] tags=["further"]
-# **Seconds.** The counts above are exact; here are the milliseconds beside them, for a model of the same shape with room for 256 words.
-# They depend on your machine, so they are drawn and not printed. Without a cache each word costs more the longer the text is.
+# **Seconds.** The counts above are exact. Beside them you can draw the milliseconds, for a model of the same shape with room for 256 words.
+# They depend on your machine, so they are measured only when you ask for them.
 
-# %% Counted and timed tags=["further"]
+# %% Explorer: counted and timed (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
+# Unfold to see and to change what is drawn
 long = TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=256)
-lengths, with_cache, without = [16, 64, 128, 192, 256], [], []
+lengths = [16, 64, 128, 192, 256]
+picture, (left, right) = plots.panels(2, width=9)
+names, limits = ["with", "without"], {"x": "word", "xlim": (0, 256)}
+counted = plots.curves(left, names, "Scores", y="scores", ylim=(0, 66_000), legend=False, **limits)
+counted.update(**{"with": scores_with[:256], "without": scores_without[:256]})
+timed = plots.curves(right, names, "Time", y="ms", ylim=(0, 20), **limits)
 
 
 @torch.no_grad()
@@ -811,20 +817,29 @@ def milliseconds(ids, cache=None):
     return best
 
 
-for n in lengths:
-    text, cache = torch.zeros(1, n, dtype=torch.long), long.new_cache(1)  # (1, n)
-    with torch.no_grad():
-        long(text[:, :-1], cache=cache)  # all but the last word
-    with_cache.append(milliseconds(text[:, -1:], cache))
-    without.append(milliseconds(text))
-print("for word 256 the cache is faster:", with_cache[-1] < without[-1])
-picture, (left, right) = plots.panels(2, width=9)
-names, limits = ["with", "without"], {"x": "word", "xlim": (0, 256)}
-counted = plots.curves(left, names, "Counted", y="scores", ylim=(0, 66_000), legend=False, **limits)
-counted.update(**{"with": scores_with[:256], "without": scores_without[:256]})
-timed = plots.curves(right, names, "Timed", y="ms", ylim=(0, 1.1 * max(without)), **limits)
-timed.update(lengths, **{"with": with_cache, "without": without})
-picture
+def show(timing):
+    with_cache, without = [], []
+    for n in lengths if timing else []:
+        text, cache = torch.zeros(1, n, dtype=torch.long), long.new_cache(1)  # (1, n)
+        with torch.no_grad():
+            long(text[:, :-1], cache=cache)  # all but the last word
+        with_cache.append(milliseconds(text[:, -1:], cache))
+        without.append(milliseconds(text))
+    timed.update(lengths[: len(without)], **{"with": with_cache, "without": without})
+    sentence = (
+        f"Word 256: {scores_with[255]} scores with the cache, {scores_without[255]:,} without"
+    )
+    if timing:
+        sentence += f"; here **{with_cache[-1]:.2f}** and **{without[-1]:.2f}** milliseconds"
+    return sentence + "."
+
+
+Explorer(
+    picture,
+    show,
+    goal="Measure it here. Which of the two grows with the length of the text?",
+    timing=toggle(False, "measure the time on this machine"),
+)
 
 # %% [markdown] tags=["further"]
 # ### More exercises
