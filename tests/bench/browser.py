@@ -201,13 +201,17 @@ class Subject:
 
     def __init__(self, page, name: str, cell: int):
         self.page, self.name, self.presses = page, name, 0
-        self.box = page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".jp-OutputArea").first
+        # Lab renders the cells in view only, so a cell is known by its number in the notebook.
+        lab_server.ask(page, "await panel.content.scrollToItem(argument, 'start');", cell)
+        at = f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}']"
+        self.cell, self.box = cell, page.locator(at).locator(".jp-OutputArea").first
         if name == "linked":
             self.knob = self.box.get_by_label("W_Q row 0 column 1, slider", exact=True)
         else:
             self.knob = self.box.locator(".noUi-handle")
 
     def focus(self) -> None:
+        lab_server.ask(self.page, "await panel.content.scrollToItem(argument, 'start');", self.cell)
         self.knob.focus()
         inside = "box => watch.at(box, box.querySelector('div.widget-label'))"
         self.box.evaluate(inside if self.name == "label" else "box => watch.at(box)")
@@ -224,8 +228,7 @@ class Subject:
         return milliseconds / 1000, size
 
     def burst(self) -> int:
-        """How many frames a held key gives."""
-        self.knob.focus()
+        """How many frames a held key gives, once in focus."""
         self.page.keyboard.press("Home")
         lab_server.ask(self.page, SETTLE)
         self.page.evaluate("watch.clear()")
