@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -168,7 +169,15 @@ def test_no_threads_pile_up():
     assert threading.active_count() <= before
 
 
-def test_ctrl_c_stops_an_answer_that_never_ends():
+@pytest.fixture
+def ctrl_c():
+    """As in a terminal: what runs in a shell's background is told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stops_an_answer_that_never_ends(ctrl_c):
     guard.LIMIT = 20
     before, start = threading.active_count(), time.perf_counter()
     threading.Timer(0.2, _thread.interrupt_main).start()
