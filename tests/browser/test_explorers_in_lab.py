@@ -398,6 +398,8 @@ def test_every_word_can_be_read_in_either_theme(teach, theme):
 
 CUT_OFF = """
 box => {
+    // An entry in focus may have scrolled its output sideways.
+    for (let n = box; n; n = n.parentElement) n.scrollLeft = 0;
     const room = box.closest(".jp-OutputArea-output").getBoundingClientRect();
     const nodes = [...box.querySelectorAll(".attnlab-matrix *, [role=status]")];
     return nodes.filter(node => node.checkVisibility()).filter(node => {
