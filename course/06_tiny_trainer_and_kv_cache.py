@@ -62,6 +62,7 @@ from attnlab import (
     checks,
     generate,
     plots,
+    rope,
     train,
 )
 from attnlab.checks import assert_close
@@ -426,8 +427,9 @@ print("W_Q = 0 loses less than W_V = 0:", rates["W_Q = 0"] > rates["W_V = 0"])
 print("W_Q = 0 and W_K = 0 give the same logits:", torch.equal(no_q(known), no_k(known)))
 assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
 picture, axes = plots.panels(1, width=8, height=2.8)
+plots.Drawing(axes, "How often the word after an ambiguous word is right")
 axes.bar_label(axes.bar(list(rates), list(rates.values())), fmt="%.2f")
-axes.set(title="Share of right words", ylim=(0, 0.85))
+axes.set(ylim=(0, 0.85))
 picture
 
 # %% [markdown]
@@ -956,10 +958,8 @@ checks.share_heads(shared_heads_solution)
 #
 # Hint 3 is the folded solution below.
 
+
 # %% Exercise 6.6 tags=["exercise", "further"]
-from attnlab import rope  # as in notebook 5
-
-
 def my_rope_step(q_new, k_new, v_new, K, V):
     position = ...  # (1,): where the new word stands
     q_new, k_new = rope(q_new, position), rope(k_new, position)  # (1, d) each

@@ -60,6 +60,11 @@ def faults(notebook):
             found.append(f"{where} stores an SVG, whose ids differ from run to run")
         if "application/vnd.jupyter.widget-view+json" in mimes:
             found.append(f"{where} stores a widget, whose id differs from run to run")
+        for output in cell.outputs:
+            if "image/png" not in output.get("data", {}):
+                continue
+            if not output.metadata.get("image/png", {}).get("alt") or not output.data["text/plain"]:
+                found.append(f"{where} stores a picture without words")
         if sum(mime.startswith("image/") for mime in mimes) > 1:
             found.append(f"{where} stores more than one picture")
     return found
@@ -78,7 +83,8 @@ def test_every_cell_was_run_in_order_and_stores_only_what_stays_the_same(path):
 def spoilt(notebook, what):
     """A notebook with one thing wrong with it."""
     cell = code_cells(notebook)[1]
-    png = nbformat.v4.new_output("display_data", {"image/png": "", "text/plain": ""})
+    png = nbformat.v4.new_output("display_data", {"image/png": "", "text/plain": "a map"})
+    png.metadata = {"image/png": {"alt": "a map"}}
     match what:
         case "never run":
             cell.execution_count = None
@@ -97,6 +103,10 @@ def spoilt(notebook, what):
             cell.outputs.append(nbformat.v4.new_output("display_data", {mime: {}}))
         case "two pictures":
             cell.outputs = [png, png]
+        case "no alt text":
+            cell.outputs = [nbformat.from_dict(png | {"metadata": {}})]
+        case "no words":
+            cell.outputs = [nbformat.from_dict(png | {"data": {"image/png": "", "text/plain": ""}})]
         case "widget state":
             notebook.metadata.widgets = {}
         case "language_info":
@@ -109,7 +119,7 @@ def spoilt(notebook, what):
 @pytest.mark.parametrize(
     "what",
     ["never run", "run twice", "timing", "warning", "error", "SVG", "widget", "two pictures"]
-    + ["widget state", "language_info", "kernel"],
+    + ["no alt text", "no words", "widget state", "language_info", "kernel"],
 )
 def test_a_notebook_with_one_thing_wrong_is_refused(what):
     notebook = nbformat.v4.new_notebook(

@@ -85,7 +85,7 @@ MAY_IMPORT = {  # of this package, only what stands before it
     "training": {"require", "saving", "model"},
     "data": {"recorded"},  # the scripts beside the recorded data
     "checks": {"checks", "core", "model"},
-    "predictions": {"checks"},
+    "predictions": {"checks", "explorers"},
     "plots": set(),
     "explorers": {"plots", "core", "model", "training", "data"},
     "__init__": {"core", "model", "training"},

@@ -25,11 +25,19 @@ from attnlab.plots import Picture, stack
 
 Cells = tuple[tuple[float, ...], ...]
 
-# A dark theme changes the page around a widget, so a box that sets one colour sets both.
-_SENTENCE = "font-size:1.05em; line-height:1.4; padding:.4em .7em; border-radius:4px;"
-_CALM = _SENTENCE + "color:#1a1a1a; background:#eaf3fa;"
 _LARGE = re.compile(r"\*\*(.+?)\*\*")
-_ALARM = _SENTENCE + "color:#5c1a00; background:#fdeee6;"
+# A dark theme changes the page around a widget, so a box that sets one colour sets both.
+_LOOKS = {
+    "calm": "color:#1a1a1a; background:#eaf3fa;",
+    "good": "color:#0b3d1e; background:#e4f5e9;",
+    "bad": "color:#5c1a00; background:#fdeee6;",
+}
+
+
+def box(content: str, look: str = "calm", role: str = "status") -> str:
+    """HTML ``content`` in a box to be read in either theme; a look is calm, good or bad."""
+    style = "font-size:1.05em; line-height:1.4; padding:.4em .7em; border-radius:4px;"
+    return f'<div role="{role}" style="{style} {_LOOKS[look]}">{content}</div>'
 
 
 class Explorer(widgets.VBox):
@@ -155,16 +163,14 @@ class Explorer(widgets.VBox):
             raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
         self._image.value = self.picture.frame()
         large = _LARGE.sub(r'<b style="font-size:1.7em">\1</b>', escape(sentence))
-        self._words.value = f'<div role="status" style="{_CALM}">{large}</div>'
+        self._words.value = box(large)
         self.sentence, self.error = _LARGE.sub(r"\1", sentence), ""
 
     def _fail(self, problem: Exception) -> None:
         self._stop.disabled = True
         self.error = f"{type(problem).__name__}: {problem}"
-        self._words.value = (
-            f'<div role="alert" style="{_ALARM}">This setting did not work. '
-            f"{escape(self.error)}</div>"
-        )
+        words = f"This setting did not work. {escape(self.error)}"
+        self._words.value = box(words, "bad", role="alert")
 
     def __repr__(self) -> str:
         return self.sentence

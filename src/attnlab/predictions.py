@@ -27,18 +27,9 @@ from torch import Tensor
 
 from attnlab import checks
 from attnlab.checks.judging import UNDONE, Verdict
-
-# A dark theme changes the page around a widget, so a box that sets one colour sets both.
-_BOX = "line-height:1.4; padding:.4em .7em; border-radius:4px; max-width:46em;"
-_CALM = _BOX + "color:#1a1a1a; background:#eaf3fa;"
-_RIGHT = _BOX + "color:#0b3d1e; background:#e4f5e9;"
-_WRONG = _BOX + "color:#5c1a00; background:#fdeee6;"
+from attnlab.explorers import box
 
 _votes: dict[tuple, Any] = {}  # question and options -> vote: Run All must not forget it
-
-
-def _box(words: str, style: str, role: str = "status") -> str:
-    return f'<div role="{role}" style="{style}">{escape(words)}</div>'
 
 
 class _Shown:
@@ -118,7 +109,7 @@ class Prediction(_Shown):
 
     def _feedback(self) -> str:
         said, right = self._sentence()
-        return _box(said, _RIGHT if right else _WRONG)
+        return box(escape(said), "good" if right else "bad")
 
     def __repr__(self) -> str:
         lines = ["[ a number ]"] if self.choices is None else [f"( ) {c}" for c in self.choices]
@@ -144,7 +135,7 @@ class Prediction(_Shown):
                 value = float(Fraction(value.strip().replace(",", ".").replace("−", "-")))
             except (ValueError, ZeroDivisionError, OverflowError):
                 said = f"“{value}” is no number: write it as 0.5, 1/2 or -3."
-                self._words.value = _box(said, _CALM)
+                self._words.value = box(escape(said))
                 return
         self.vote = value
 
@@ -218,7 +209,8 @@ class Progress(_Shown):
     def _rows(self) -> str:
         title, *lines = repr(self).split("\n")
         rows = "".join(f"<li>{escape(line)}</li>" for line in lines)
-        return f'<div style="{_CALM}"><b>{escape(title)}</b><ul style="list-style:none; padding:0; margin:.3em 0 0">{rows}</ul></div>'  # noqa: E501
+        rows = f'<ul style="list-style:none; padding:0; margin:.3em 0 0">{rows}</ul>'
+        return box(f"<b>{escape(title)}</b>{rows}")
 
     def _build(self) -> widgets.Widget:
         self._table, self._words = widgets.HTML(self._rows()), widgets.HTML()
@@ -238,7 +230,7 @@ class Progress(_Shown):
             words = action()
         except Exception as problem:  # which a button would swallow
             words = f"That did not work: {type(problem).__name__}: {problem}."
-        self._words.value = _box(words, _CALM)
+        self._words.value = box(escape(words))
 
     # Saving and loading return what happened, in one or two sentences.
 

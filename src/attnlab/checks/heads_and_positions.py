@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.judging import UNDONE, Verdict, drawer, judge, never_raising, pointing, undone
-from attnlab.checks.typed import typed
+from attnlab.checks.judging import Verdict, drawer, judge, never_raising, pointing
+from attnlab.checks.typed import judge_counts, number, typed
 from attnlab.core import attention, merge_heads, rope, split_heads
 
 
@@ -99,12 +99,6 @@ def merge(fn: Any) -> Verdict:
 @never_raising
 def parameters_of_heads(with_12: Any, with_24: Any) -> Verdict:
     """Give the count of parameters in W_Q, W_K, W_V and W_O at width 768, with 12 and 24 heads."""
-
-    def number(x: int) -> Callable[[], Tensor]:
-        return lambda: torch.tensor(x)
-
-    if undone((with_12, with_24)):
-        return Verdict(False, UNDONE + "put your two numbers in place of the dots and run again.")
     square, right = 768**2, 4 * 768**2
     first = {
         "That is one matrix: there are W_Q, W_K, W_V and W_O.": number(square),
@@ -129,18 +123,14 @@ def parameters_of_heads(with_12: Any, with_24: Any) -> Verdict:
         "Twice the heads are half as wide each: nothing is added.": number(2 * right),
         "Half as wide each, but twice as many: nothing is lost.": number(right // 2),
     }
-    for value, wrong, name in ((with_12, first, "12 heads"), (with_24, second, "24 heads")):
-        verdict = judge(
-            lambda value=value: value,
-            number(right),
-            [()],
-            wrong,
-            [f"the count for {name}"],
-            see="section 1",
-        )
-        if not verdict:
-            return verdict
-    return Verdict(True, "Right: heads divide the width, and the parameters stay as many.")
+    return judge_counts(
+        [
+            (with_12, right, "the count for 12 heads", first),
+            (with_24, right, "the count for 24 heads", second),
+        ],
+        "Right: heads divide the width, and the parameters stay as many.",
+        see="section 1",
+    )
 
 
 def add_positions(fn: Any) -> Verdict:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.judging import Verdict, drawer, hide, judge, never_raising, some, undone
+from attnlab.checks.typed import number
 from attnlab.core import causal_mask, padding_mask
 
 
@@ -58,20 +59,16 @@ def causal_scores(fn: Any) -> Verdict:
 @never_raising
 def head_scale(value: Any) -> Verdict:
     """Give the factor that scales the scores in a model of width 768 with 12 heads."""
-
-    def number(x: float) -> Callable[[], Tensor]:
-        return lambda: torch.tensor(x, dtype=torch.float64)
-
     wrong = {
         "You used the width of the model: one head compares less.": number(768**-0.5),
         "You divided by the width of a head, not by its square root.": number(1 / 64),
-        "That makes scores larger: they are to become smaller.": number(8),
+        "That makes scores larger: they are to become smaller.": number(8.0),
         "You used the number of heads: the width of one head counts.": (
             number(12**-0.5),
             number(1 / 12),
         ),
         "You divided by the width of the model, and without a square root.": number(1 / 768),
-        "That is the width of a head, not yet the factor.": number(64),
+        "That is the width of a head, not yet the factor.": number(64.0),
     }
     answer = value if undone(value) else lambda: value
     verdict = judge(

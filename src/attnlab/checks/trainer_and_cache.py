@@ -7,8 +7,15 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.judging import UNDONE, Verdict, drawer, judge, never_raising, pointing, undone
+from attnlab.checks.typed import judge_counts, number
 from attnlab.core import attention, rope
 from attnlab.model import TinyTransformer, generate
+
+
+def _steps(*sizes: tuple[int, int, int]) -> list[tuple[Tensor, ...]]:
+    """Inputs of one step with a cache, for each ``(S, d, d_v)``."""
+    draw = drawer()
+    return [(draw(1, d), draw(1, d), draw(1, d_v), draw(s, d), draw(s, d_v)) for s, d, d_v in sizes]
 
 
 def cache_bytes(fn: Any) -> Verdict:
@@ -36,7 +43,6 @@ def decode_step(fn: Any) -> Verdict:
     ``q_new`` and ``k_new`` (1, d), ``v_new`` (1, d_v), ``K`` (S, d), ``V`` (S, d_v); the output
     is (1, d_v), and the cache comes back one row longer.
     """
-    draw = drawer()
 
     def right(q_new, k_new, v_new, K, V, scale=None) -> tuple[Tensor, ...]:
         K, V = torch.cat((K, k_new)), torch.cat((V, v_new))
@@ -80,10 +86,7 @@ def decode_step(fn: Any) -> Verdict:
             giving(lambda q, k, v, K, V: torch.cat((V, v)).sum(0, keepdim=True))
         ),
     }
-    cases = [
-        (draw(1, d), draw(1, d), draw(1, d_v), draw(s, d), draw(s, d_v))
-        for s, d, d_v in ((5, 3, 2), (4, 7, 5))
-    ]
+    cases = _steps((5, 3, 2), (4, 7, 5))
     return judge(fn, right, cases, wrong, names=("output", "K", "V"), see="section 3")
 
 
@@ -121,12 +124,6 @@ def stale_columns(block_1: Any, block_2: Any, appended: Any) -> Verdict:
     ``block_1`` and ``block_2`` are the counts of each block after the edit, ``appended`` is the
     count in both together after a word is appended instead.
     """
-
-    def number(x: int) -> Callable[[], Tensor]:
-        return lambda: torch.tensor(x)
-
-    if undone((block_1, block_2, appended)):
-        return Verdict(False, UNDONE + "put your numbers in place of the dots and run again.")
     past = {
         "Words to the left never saw the edited one: the model is causal.": tuple(
             number(n) for n in range(9, 13)
@@ -149,23 +146,15 @@ def stale_columns(block_1: Any, block_2: Any, appended: Any) -> Verdict:
             number(n) for n in range(1, 27)
         )
     }
-    parts = [
-        (block_1, 1, "block 1", first),
-        (block_2, 8, "block 2", second),
-        (appended, 0, "an appended word", third),
-    ]
-    for value, right, name, wrong in parts:
-        verdict = judge(
-            lambda value=value: value,
-            number(right),
-            [()],
-            wrong,
-            [f"the count for {name}"],
-            see="section 3",
-        )
-        if not verdict:
-            return verdict
-    return Verdict(True, "Right: an edit spoils what looked at it, an appended word nothing.")
+    return judge_counts(
+        [
+            (block_1, 1, "the count for block 1", first),
+            (block_2, 8, "the count for block 2", second),
+            (appended, 0, "the count for an appended word", third),
+        ],
+        "Right: an edit spoils what looked at it, an appended word nothing.",
+        see="section 3",
+    )
 
 
 def share_heads(fn: Any) -> Verdict:
@@ -216,7 +205,6 @@ def rope_decode_step(fn: Any) -> Verdict:
     The S keys in ``K`` (S, d) have been turned by their positions 0 to S - 1; ``q_new`` and
     ``k_new`` (1, d) have not been turned yet.
     """
-    draw = drawer()
 
     def step(in_q: int | None = 0, in_k: int | None = 0) -> Callable:
         """A step whose query and key stand that many positions off; None: not turned."""
@@ -269,10 +257,7 @@ def rope_decode_step(fn: Any) -> Verdict:
             lambda q, k, v, K, V: (attention(rope(q, torch.tensor([len(K)])), K, V).output, K, V),
         ),
     }
-    cases = [
-        (draw(1, d), draw(1, d), draw(1, d_v), draw(s, d), draw(s, d_v))
-        for s, d, d_v in ((5, 6, 2), (3, 4, 4))
-    ]
+    cases = _steps((5, 6, 2), (3, 4, 4))
     return judge(fn, right, cases, wrong, names=("output", "K", "V"), see="section 3")
 
 
