@@ -68,6 +68,7 @@ from attnlab import (
 from attnlab.checks import assert_close
 from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
 from attnlab.explorers import Explorer, choice, slider, toggle
+from attnlab.model import rms_norm
 from attnlab.predictions import predict, progress
 from attnlab.training import evaluate, seeded, train_seeds, training_steps
 
@@ -592,7 +593,7 @@ def keys(ids, encoder):
     allowed = allowed if encoder else causal_mask(ids.shape[1])
     x, found = transformer.emb(ids), []
     for block in transformer.blocks:
-        found.append(block.attention.w_k(block.attention_norm(x))[0])  # (S, D)
+        found.append(block.attention.w_k(rms_norm(x, block.attention_norm))[0])  # (S, D)
         x = block(x, allowed)[0]
     return torch.stack(found)
 

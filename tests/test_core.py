@@ -18,7 +18,7 @@ from attnlab import (
     sinusoidal_positions,
     split_heads,
 )
-from attnlab.core import rope_from, turns
+from attnlab.core import rope_from, table
 
 RIVER, MONEY, BANK = [2.0, 0.0], [0.0, 2.0], [1.0, 0.0]
 RIVER_BANK = torch.tensor([RIVER, BANK])
@@ -481,12 +481,13 @@ def test_rope_from_a_position_is_rope_at_the_positions_after_it(layout, dtype):
         turned = rope_from(start, x, layout)
         assert_close(turned, rope(x, torch.arange(start, start + 5), layout=layout))
         assert turned.dtype == dtype
-    assert turns(8, 12, dtype, x.device).shape == (2, 8, 6)  # cos and sin, position, pair
+    cos, sin = table(8, 12, layout, dtype, x.device)
+    assert cos.shape == sin.shape == (8, 12)
 
 
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
 def test_angles_kept_while_generating_serve_training(mode):
-    turns.cache_clear()
+    table.cache_clear()
     with mode():
         rope_from(0, torch.randn(5, 12), "half")
     x = torch.randn(5, 12, requires_grad=True)
@@ -495,12 +496,12 @@ def test_angles_kept_while_generating_serve_training(mode):
 
 
 def test_angles_made_inside_a_transform_serve_outside():
-    turns.cache_clear()
+    table.cache_clear()
     x = torch.randn(3, 5, 12)
     mapped = torch.func.vmap(torch.func.grad(lambda x: (rope_from(0, x, "half") ** 3).sum()))(x)
     again = x.clone().requires_grad_()
     (rope_from(0, again, "half") ** 3).sum().backward()
     assert_close(again.grad, mapped)
     with torch.device("meta"):  # nor does a default device get into the table
-        turns.cache_clear()
+        table.cache_clear()
         assert rope_from(0, x, "half").device.type == "cpu"

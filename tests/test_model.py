@@ -16,6 +16,7 @@ from attnlab import (
     rope,
     split_heads,
 )
+from attnlab.model import rms_norm
 
 
 def close(actual, expected, atol=1e-4):
@@ -198,7 +199,7 @@ def llama_by_hand(p, ids, n_heads, n_kv_heads, mask):
         return torch.cat((z.real, z.imag), dim=-1)
 
     def norm(z, name):
-        return z * torch.rsqrt(z.square().mean(-1, keepdim=True) + 1e-6) * p[name + ".weight"]
+        return z * torch.rsqrt(z.square().mean(-1, keepdim=True) + 1e-6) * p[name]
 
     def linear(z, name):
         return z @ p[name + ".weight"].T
@@ -213,9 +214,8 @@ def llama_by_hand(p, ids, n_heads, n_kv_heads, mask):
         z = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=mask, enable_gqa=True)
         x = x + linear(z.transpose(1, 2).flatten(2), at + "attention.w_o")
         z = norm(x, at + "mlp_norm")
-        x = x + linear(
-            F.silu(linear(z, at + "mlp.gate")) * linear(z, at + "mlp.up"), at + "mlp.down"
-        )
+        gate, up = (z @ p[at + "gate_up"].T).chunk(2, dim=-1)
+        x = x + (F.silu(gate) * up) @ p[at + "down"].T
     return linear(norm(x, "norm"), "lm_head")
 
 
@@ -233,7 +233,7 @@ def test_the_transformer_is_a_small_llama(n_kv_heads, size):
     ragged = causal_mask(7) & padding_mask([7, 3, 5], 7)
     expected = llama_by_hand(parameters, IDS, 6, n_kv_heads, ragged[:, None])
     assert_close(model(IDS, padding_mask([7, 3, 5], 7)), expected, atol=1e-9, rtol=0)
-    assert parameters["blocks.1.mlp.gate.weight"].shape == (4 * 24, 24)
+    assert parameters["blocks.1.gate_up"].shape == (2 * 4 * 24, 24)
     assert not any("bias" in name for name in parameters)
     assert parameters["lm_head.weight"] is not parameters["emb.weight"]
 
@@ -247,7 +247,7 @@ def test_steps_of_the_transformer():
         assert_close(layer.weights.sum(-1), torch.ones(3, 6, 7))
     model = small_llama()
     first, x = model.blocks[0], model.emb(IDS)
-    alone = first.attention(first.attention_norm(x), mask=causal_mask(7))
+    alone = first.attention(rms_norm(x, first.attention_norm), mask=causal_mask(7))
     assert_close(steps[0].raw, alone.raw)
     assert not torch.isclose(steps[1].raw, alone.raw).any()
 

@@ -249,15 +249,15 @@ def test_another_run(refuses, stopped):
     sentence = f"{at} holds another model: body.lm_head.weight is torch.float32 (5, 12), "
     refused(refuses, ValueError, sentence + "not torch.float32 (7, 12)", stopped, wide)
     double = seeded(Forgetful, 1).double()
-    sentence = f"{at} holds another model: body.emb.weight is torch.float32 (5, 12), "
-    refused(refuses, ValueError, sentence + "not torch.float64 (5, 12)", stopped, double)
+    sentence = f"{at} holds another model: body.norm is torch.float32 (12,), "
+    refused(refuses, ValueError, sentence + "not torch.float64 (12,)", stopped, double)
     bare = seeded(TinyCausalAttention, 1)
     sentence = f"{at} holds another model: emb.weight is not there, not torch.float32 (5, 12)"
     refused(refuses, ValueError, sentence, stopped, bare)
     frozen = seeded(Forgetful, 1)
     for name, p in frozen.named_parameters():
         p.requires_grad_("norm" in name)
-    with pytest.raises(ValueError, match="is of a run in which body.emb.weight, .* may learn, not"):
+    with pytest.raises(ValueError, match="is of a run in which body.norm, body.emb.weight, .* may learn, not"):
         run(frozen, 10, resume=stopped)
 
 

@@ -70,11 +70,14 @@ def attention(
             [0.6698, 0.3302]])
     """
     batch = require.qkv(q, k, v)
-    scores_shape = (*batch, q.shape[-2], k.shape[-2])
     if mask is not None:
-        require.mask(mask, scores_shape)
+        require.mask(mask, (*batch, q.shape[-2], k.shape[-2]))
     scale = q.shape[-1] ** -0.5 if scale is None else require.number("scale", scale)
+    return attend(q, k, v, mask, scale)
 
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> AttentionSteps:
+    """``attention`` for a module that has checked what it makes q, k and v of."""
     dtype = q.dtype
     if dtype in (torch.float16, torch.bfloat16):
         q, k, v = q.float(), k.float(), v.float()
@@ -164,8 +167,13 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     """
     require.tensor("x", x, min_rank=2)
     n_heads = require.whole("n_heads", n_heads, 1)
-    head_dim = require.divisible("the width of x", x.shape[-1], "n_heads", n_heads)
-    return torch.unflatten(x, -1, (n_heads, head_dim)).transpose(-3, -2)
+    require.divisible("the width of x", x.shape[-1], "n_heads", n_heads)
+    return to_heads(x, n_heads)
+
+
+def to_heads(x: Tensor, n_heads: int) -> Tensor:
+    """``split_heads`` for a module that knows that ``n_heads`` divides the width."""
+    return torch.unflatten(x, -1, (n_heads, -1)).transpose(-3, -2)
 
 
 def merge_heads(x: Tensor) -> Tensor:
@@ -241,39 +249,47 @@ def rope(
     require.above_zero("base", base)
     require.positions(positions, x)
     home = "cpu" if x.device.type == "mps" else x.device  # Apple's GPUs have no float64
-    speeds = frequencies(x.shape[-1], base, home)
-    angles = positions.to(home, torch.float64)[..., None] * speeds  # (..., S, d/2)
-    return rotate(x, angles.cos(), angles.sin(), layout)
+    cos, sin = turns(positions.to(home), x.shape[-1], base, layout)
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    return rotate(x, cos.to(x.device, dtype), sin.to(x.device, dtype), layout)
+
+
+def turns(positions: Tensor, width: int, base: float, layout: str) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each coordinate's angle, ``(..., S, d)`` float64.
+
+    The first of a pair has its sine negated: it is to become ``a cos - b sin``, and the second
+    ``b cos + a sin``.
+    """
+    angles = positions.double()[..., None] * frequencies(width, base, positions.device)
+    pairs = torch.stack((-angles, angles), dim=-2 if layout == "half" else -1)
+    angles = pairs.flatten(-2)  # (..., S, d)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """Turn the pairs of ``x`` (..., S, d) by angles given as ``turns`` makes them."""
+    if layout == "half":
+        partners = x.roll(x.shape[-1] // 2, dims=-1)
+    else:
+        partners = x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
+    return torch.addcmul(x * cos, partners, sin).to(x.dtype)  # x cos + partners sin
 
 
 def rope_from(start: int, x: Tensor, layout: str) -> Tensor:
     """``rope`` at positions ``start``, ``start + 1`` and so on, with angles that are kept."""
     stop = start + x.shape[-2]
-    dtype = torch.promote_types(x.dtype, torch.float32)
     # A table for the next power of two, so that in a long text it is seldom made anew.
-    cos, sin = turns(1 << stop.bit_length(), x.shape[-1], dtype, x.device)[:, start:stop]
-    return rotate(x, cos, sin, layout)
+    cos, sin = table(1 << stop.bit_length(), x.shape[-1], layout, x.dtype, x.device)
+    return rotate(x, cos[start:stop], sin[start:stop], layout)
 
 
 @lru_cache(maxsize=8)
 @torch.inference_mode(False)  # what is kept has to serve training as well
-def turns(n: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Cosines and sines of the angles at positions 0 to n - 1, ``(2, n, width/2)``."""
+def table(
+    n: int, width: int, layout: str, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """``turns`` at positions 0 to n - 1 for an ``x`` of that dtype, each ``(n, width)``."""
     home = "cpu" if device.type == "mps" else device  # Apple's GPUs have no float64
-    angles = torch.arange(n, device=home)[:, None] * frequencies(width, device=home)  # (n, d/2)
-    return torch.stack((angles.cos(), angles.sin())).to(device, dtype)
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """Rotate the pairs of ``x`` (..., S, d) by angles given as cos and sin (..., S, d/2)."""
-    dtype = x.dtype
-    if dtype in (torch.float16, torch.bfloat16):
-        x = x.float()
-    cos, sin = cos.to(x), sin.to(x)
-    if layout == "half":
-        a, b = x.chunk(2, dim=-1)
-        turned = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
-    else:
-        a, b = x[..., 0::2], x[..., 1::2]
-        turned = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
-    return turned.to(dtype)
+    dtype = torch.promote_types(dtype, torch.float32)
+    cos, sin = turns(torch.arange(n, device=home), width, 10000.0, layout)
+    return cos.to(device, dtype), sin.to(device, dtype)

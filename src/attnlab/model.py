@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attnlab import require
-from attnlab.core import AttentionSteps, attention, causal_mask, merge_heads, rope_from, split_heads
+from attnlab.core import AttentionSteps, attend, causal_mask, merge_heads, rope_from, to_heads
 
 # --- The cache ------------------------------------------------------------------------------
 
@@ -97,8 +97,10 @@ class LayerCache:
         require.room_for(self.cache, k.shape, k)
         start, stop = self.cache.length, self.cache.length + k.shape[2]
         keys, values = self.cache.keys[self.index], self.cache.values[self.index]
-        keys[:, :, start:stop] = k.detach()
-        values[:, :, start:stop] = v.detach()
+        if k.requires_grad or v.requires_grad:
+            k, v = k.detach(), v.detach()
+        keys[:, :, start:stop] = k
+        values[:, :, start:stop] = v
         if self.index == self.cache.keys.shape[0] - 1:  # every layer has written
             self.cache.length = stop
         return keys[:, :, :stop], values[:, :, :stop]
@@ -175,24 +177,24 @@ class MultiHeadAttention(nn.Module):
         require.attending(self, x, context, cache, LayerCache)
         source = x if context is None else context
         past = 0 if cache is None else cache.length
-        require.head_mask(mask, x.shape[0], x.shape[1], past + source.shape[1])
-        if mask is not None and mask.ndim == 3:
-            mask = mask[:, None]  # (B, 1, 1 or S_q, S_k)
+        if mask is not None:
+            require.head_mask(mask, x.shape[0], x.shape[1], past + source.shape[1])
+            mask = mask[:, None] if mask.ndim == 3 else mask  # (B, 1, 1 or S_q, S_k)
 
-        q = split_heads(self.w_q(x), self.n_heads)  # (B, H, S_q, d)
-        k = split_heads(self.w_k(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
-        v = split_heads(self.w_v(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
+        q = to_heads(self.w_q(x), self.n_heads)  # (B, H, S_q, d)
+        k = to_heads(self.w_k(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
+        v = to_heads(self.w_v(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         if self.rope is not None:
             turned = rope_from(past, torch.cat((q, k), dim=1), self.rope)  # (B, H + H_kv, S, d)
-            q, k = turned.split((self.n_heads, self.n_kv_heads), dim=1)
+            q, k = turned[:, : self.n_heads], turned[:, self.n_heads :]
         if cache is not None:
             k, v = cache.append(k, v)  # (B, H_kv, past + S, d)
         if self.n_kv_heads < self.n_heads:  # query head i reads key/value head i // group
             group = self.n_heads // self.n_kv_heads
             k = k.repeat_interleave(group, dim=1)  # (B, H, S_k, d)
             v = v.repeat_interleave(group, dim=1)  # (B, H, S_k, d)
-        steps = attention(q, k, v, mask)
-        return steps._replace(output=self.w_o(merge_heads(steps.output)))  # (B, S_q, D)
+        *steps, output = attend(q, k, v, mask, self.head_dim**-0.5)  # output (B, H, S_q, d)
+        return AttentionSteps(*steps, self.w_o(merge_heads(output)))  # output (B, S_q, D)
 
 
 # --- Two models -----------------------------------------------------------------------------
@@ -234,40 +236,42 @@ class TinyCausalAttention(nn.Module):
     def _attend(self, ids: Tensor) -> tuple[Tensor, AttentionSteps]:
         x = self.emb(require.ids("ids", ids, self.vocab_size))  # (B, S, D)
         mask = causal_mask(ids.shape[1], device=ids.device)
-        return x, attention(self.q(x), self.k(x), self.v(x), mask)
+        return x, attend(self.q(x), self.k(x), self.v(x), mask, x.shape[-1] ** -0.5)
 
 
-class SwiGLU(nn.Module):
-    """The feed-forward half of a block: ``W_down(silu(W_gate x) * W_up x)`` (Shazeer 2020)."""
+def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+    """Divide each row by its root mean square, scale each column (Zhang & Sennrich 2019)."""
+    return torch.rms_norm(x, weight.shape, weight, eps=1e-6)
 
-    def __init__(self, width: int, hidden: int):
-        super().__init__()
-        self.gate = nn.Linear(width, hidden, bias=False)
-        self.up = nn.Linear(width, hidden, bias=False)
-        self.down = nn.Linear(hidden, width, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., D)."""
-        return self.down(F.silu(self.gate(x)) * self.up(x))
+def swiglu(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
+    """``W_down(silu(W_gate x) * W_up x)``, with ``W_gate`` on top of ``W_up`` (Shazeer 2020)."""
+    gate, up = F.linear(x, gate_up).chunk(2, dim=-1)  # (B, S, hidden)
+    return F.linear(F.silu(gate) * up, down)  # (B, S, D)
 
 
 class Block(nn.Module):
-    """One pre-norm block: ``x + attention(norm(x))``, then ``x + mlp(norm(x))``."""
+    """One pre-norm block: ``x + attention(norm(x))``, then ``x + swiglu(norm(x))``.
+
+    Its own parameters are plain matrices and not modules: for one token through so small a model,
+    calling a module takes longer than what it computes.
+    """
 
     def __init__(self, width: int, n_heads: int, n_kv_heads: int | None):
         super().__init__()
-        self.attention_norm = nn.RMSNorm(width, eps=1e-6)
+        self.attention_norm = nn.Parameter(torch.ones(width))
         self.attention = MultiHeadAttention(width, n_heads, n_kv_heads, rope="half")
-        self.mlp_norm = nn.RMSNorm(width, eps=1e-6)
-        self.mlp = SwiGLU(width, 4 * width)
+        self.mlp_norm = nn.Parameter(torch.ones(width))
+        self.gate_up = nn.Linear(width, 2 * 4 * width, bias=False).weight  # (2 hidden, D)
+        self.down = nn.Linear(4 * width, width, bias=False).weight  # (D, hidden)
 
     def forward(
         self, x: Tensor, mask: Tensor, cache: LayerCache | None = None
     ) -> tuple[Tensor, AttentionSteps]:
         """(B, S, D) -> the new (B, S, D), and the attention steps on the way."""
-        steps = self.attention(self.attention_norm(x), mask=mask, cache=cache)
+        steps = self.attention(rms_norm(x, self.attention_norm), mask=mask, cache=cache)
         x = x + steps.output
-        return x + self.mlp(self.mlp_norm(x)), steps
+        return x + swiglu(rms_norm(x, self.mlp_norm), self.gate_up, self.down), steps
 
 
 class TinyTransformer(nn.Module):
@@ -300,7 +304,7 @@ class TinyTransformer(nn.Module):
         n_layers = require.whole("n_layers", n_layers, 1)
         self.emb = nn.Embedding(vocab_size, width)
         self.blocks = nn.ModuleList(Block(width, n_heads, n_kv_heads) for _ in range(n_layers))
-        self.norm = nn.RMSNorm(width, eps=1e-6)
+        self.norm = nn.Parameter(torch.ones(width))
         self.lm_head = nn.Linear(width, vocab_size, bias=False)
 
     def forward(
@@ -344,9 +348,9 @@ class TinyTransformer(nn.Module):
         x = self.emb(ids)  # (B, S, D)
         trace = []
         for i, block in enumerate(self.blocks):
-            x, steps = block(x, allowed, None if cache is None else cache.layer(i))
+            x, steps = block(x, allowed, None if cache is None else LayerCache(cache, i))
             trace.append(steps)
-        return self.lm_head(self.norm(x)), trace  # (B, S, vocab)
+        return self.lm_head(rms_norm(x, self.norm)), trace  # (B, S, vocab)
 
 
 # --- Generation -----------------------------------------------------------------------------
@@ -406,40 +410,40 @@ def generate(
     require.prompts(model, ids, n_new, use_cache, lengths)
     require.sampling(temperature, generator, top_k, top_p, stop, model.vocab_size)
     batch, n_prompt = ids.shape
-    tokens, real = ids, None
+    unread, real, new = ids, None, []
     if lengths is not None:
         # Moved to the right edge, all prompts end in the same column. RoPE depends on distances
         # only, so the filler at the left changes nothing as long as nobody attends to it.
         shift = n_prompt - require.lengths(lengths, n_prompt).to(ids.device)[:, None]  # (B, 1)
         columns = torch.arange(n_prompt + n_new, device=ids.device)
         real = (columns >= shift)[:, None, :]  # (B, 1, S + new)
-        tokens = ids.gather(1, (columns[:n_prompt] - shift) % n_prompt)  # (B, S)
+        unread = ids.gather(1, (columns[:n_prompt] - shift) % n_prompt)  # (B, S)
 
     cache = model.new_cache(batch, n_prompt + n_new) if use_cache else None
-    fresh, ended = tokens, torch.zeros(batch, dtype=torch.bool, device=ids.device)
+    ended = torch.zeros(batch, 1, dtype=torch.bool, device=ids.device)
     with torch.inference_mode(use_cache), evaluating(model):  # a learner's model may keep things
-        for _ in range(n_new):
-            options = {} if real is None else {"mask": real[:, :, : tokens.shape[1]]}
+        for n in range(n_prompt, n_prompt + n_new):
+            options = {} if real is None else {"mask": real[:, :, :n]}
             if use_cache:
                 options["cache"] = cache
-            logits = model(fresh if use_cache else tokens, **options)
-            fresh = _pick(logits[:, -1], temperature, generator, top_k, top_p)  # (B,)
+            logits = model(unread, **options)
+            fresh = _pick(logits[:, -1], temperature, generator, top_k, top_p).to(ids.dtype)
             if stop is not None:
                 fresh = fresh.masked_fill(ended, stop)
                 ended |= fresh == stop
-            fresh = fresh[:, None].to(ids.dtype)  # (B, 1)
-            tokens = torch.cat((tokens, fresh), dim=1)
+            new.append(fresh)  # (B, 1)
             if stop is not None and ended.all():
                 break
-    return torch.cat((ids, tokens[:, n_prompt:]), dim=1)  # (B, S + new)
+            unread = fresh if use_cache else torch.cat((unread, fresh), dim=1)
+    return torch.cat((ids, *new), dim=1)  # (B, S + new)
 
 
 def _pick(
     logits: Tensor, temperature: float, generator: Any, top_k: int | None, top_p: float | None
 ) -> Tensor:
-    """Logits (B, vocab) -> one id per row, (B,)."""
+    """Logits (B, vocab) -> one id per row, (B, 1)."""
     if temperature == 0:
-        return logits.argmax(dim=-1)
+        return logits.argmax(dim=-1, keepdim=True)
     logits = logits.float() - logits.amax(dim=-1, keepdim=True)  # a tiny temperature overflows
     ordered, order = (logits / temperature).sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)  # (B, vocab), largest first
@@ -449,4 +453,4 @@ def _pick(
         before = probabilities.cumsum(dim=-1) - probabilities
         probabilities[before >= top_p * probabilities.sum(-1, keepdim=True)] = 0
     choice = torch.multinomial(probabilities, 1, generator=generator)  # (B, 1)
-    return order.gather(1, choice)[:, 0]
+    return order.gather(1, choice)

@@ -8,12 +8,12 @@ from attnlab import TinyTransformer
 
 RENAMED = {
     r"^emb": "model.embed_tokens",
-    r"^norm": "model.norm",
+    r"^norm": "model.norm.weight",
     r"^blocks": "model.layers",
-    r"attention_norm": "input_layernorm",
-    r"mlp_norm": "post_attention_layernorm",
+    r"attention_norm": "input_layernorm.weight",
+    r"mlp_norm": "post_attention_layernorm.weight",
     r"attention\.w_(\w)": r"self_attn.\1_proj",
-    r"mlp\.(\w+)": r"mlp.\1_proj",
+    r"(gate_up|down)": r"mlp.\1_proj.weight",
 }
 
 
@@ -43,5 +43,9 @@ def llama_of(model: TinyTransformer, attention: str = "eager") -> LlamaForCausal
         pad_token_id=None,
     )
     llama = LlamaForCausalLM(config).to(model.lm_head.weight.dtype).eval().requires_grad_(False)
-    llama.load_state_dict({their_name(name): p for name, p in model.state_dict().items()})
+    theirs = {their_name(name): p for name, p in model.state_dict().items()}
+    for name in [name for name in theirs if "gate_up" in name]:
+        gate, up = theirs.pop(name).chunk(2)  # one parameter here, two there
+        theirs |= {name.replace("gate_up", "gate"): gate, name.replace("gate_up", "up"): up}
+    llama.load_state_dict(theirs)
     return llama
