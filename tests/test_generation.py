@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from attnlab import (
     KVCache,
@@ -126,6 +128,35 @@ def test_the_cache_holds_numbers_and_not_gradients():
     model(IDS[:, :5], cache=cache)
     assert model(IDS[:, 5:], cache=cache).requires_grad
     assert not cache.keys.requires_grad and not cache.values.requires_grad
+
+
+class Allocated(TorchDispatchMode):
+    """The largest tensor that an operation within made, views of a cache aside."""
+
+    def __init__(self, cache):
+        super().__init__()
+        self.numbers = 0
+        self.known = {x.untyped_storage().data_ptr() for x in (cache.keys, cache.values)}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for x in filter(torch.is_tensor, tree_leaves(result)):
+            if x.untyped_storage().data_ptr() not in self.known:
+                self.numbers = max(self.numbers, x.numel())
+        return result
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("n_kv_heads", [6, 2, 1], ids=["MHA", "GQA", "MQA"])
+def test_one_more_token_copies_nothing_of_the_past(n_kv_heads, batch):
+    """Keys of width 16 are more numbers than the scores of the queries that share them."""
+    heads = MultiHeadAttention(6 * 16, 6, n_kv_heads, rope="half").requires_grad_(False)
+    cache = KVCache(1, batch, n_kv_heads, 3000, 16)
+    cache.length = 2899
+    heads(torch.randn(batch, 1, 96), cache=cache.layer(0))  # makes the table of angles
+    with Allocated(cache) as allocated:
+        heads(torch.randn(batch, 1, 96), cache=cache.layer(0))
+    assert allocated.numbers == batch * 6 * 2901  # the scores
 
 
 def test_appending_leaves_cached_columns_alone_and_editing_makes_them_stale():

@@ -257,7 +257,8 @@ def test_another_run(refuses, stopped):
     frozen = seeded(Forgetful, 1)
     for name, p in frozen.named_parameters():
         p.requires_grad_("norm" in name)
-    with pytest.raises(ValueError, match="is of a run in which body.norm, body.emb.weight, .* may learn, not"):
+    learned = "is of a run in which body.norm, body.emb.weight, .* may learn, not"
+    with pytest.raises(ValueError, match=learned):
         run(frozen, 10, resume=stopped)
 
 

@@ -248,22 +248,23 @@ def rope(
     require.layout(layout)
     require.above_zero("base", base)
     require.positions(positions, x)
-    home = "cpu" if x.device.type == "mps" else x.device  # Apple's GPUs have no float64
-    cos, sin = turns(positions.to(home), x.shape[-1], base, layout)
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    return rotate(x, cos.to(x.device, dtype), sin.to(x.device, dtype), layout)
+    cos, sin = turns(positions, x.shape[-1], base, layout, x.dtype, x.device)
+    return rotate(x, cos, sin, layout)
 
 
-def turns(positions: Tensor, width: int, base: float, layout: str) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each coordinate's angle, ``(..., S, d)`` float64.
+def turns(
+    positions: Tensor, width: int, base: float, layout: str, dtype: torch.dtype, device: Any
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each coordinate's angle, ``(..., S, d)``, at least float32.
 
     The first of a pair has its sine negated: it is to become ``a cos - b sin``, and the second
     ``b cos + a sin``.
     """
-    angles = positions.double()[..., None] * frequencies(width, base, positions.device)
-    pairs = torch.stack((-angles, angles), dim=-2 if layout == "half" else -1)
-    angles = pairs.flatten(-2)  # (..., S, d)
-    return angles.cos(), angles.sin()
+    home = "cpu" if device.type == "mps" else device  # Apple's GPUs have no float64
+    angles = positions.to(home).double()[..., None] * frequencies(width, base, home)
+    angles = torch.stack((-angles, angles), dim=-2 if layout == "half" else -1).flatten(-2)
+    dtype = torch.promote_types(dtype, torch.float32)
+    return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
@@ -286,10 +287,7 @@ def rope_from(start: int, x: Tensor, layout: str) -> Tensor:
 @lru_cache(maxsize=8)
 @torch.inference_mode(False)  # what is kept has to serve training as well
 def table(
-    n: int, width: int, layout: str, dtype: torch.dtype, device: torch.device
+    n: int, width: int, layout: str, dtype: torch.dtype, device: Any
 ) -> tuple[Tensor, Tensor]:
-    """``turns`` at positions 0 to n - 1 for an ``x`` of that dtype, each ``(n, width)``."""
-    home = "cpu" if device.type == "mps" else device  # Apple's GPUs have no float64
-    dtype = torch.promote_types(dtype, torch.float32)
-    cos, sin = turns(torch.arange(n, device=home), width, 10000.0, layout)
-    return cos.to(device, dtype), sin.to(device, dtype)
+    """``turns`` at positions 0 to n - 1, each ``(n, width)``."""
+    return turns(torch.arange(n, device=device), width, 10000.0, layout, dtype, device)

@@ -189,12 +189,23 @@ class MultiHeadAttention(nn.Module):
             q, k = turned[:, : self.n_heads], turned[:, self.n_heads :]
         if cache is not None:
             k, v = cache.append(k, v)  # (B, H_kv, past + S, d)
-        if self.n_kv_heads < self.n_heads:  # query head i reads key/value head i // group
-            group = self.n_heads // self.n_kv_heads
-            k = k.repeat_interleave(group, dim=1)  # (B, H, S_k, d)
-            v = v.repeat_interleave(group, dim=1)  # (B, H, S_k, d)
-        *steps, output = attend(q, k, v, mask, self.head_dim**-0.5)  # output (B, H, S_q, d)
+        way = attend if self.n_kv_heads == self.n_heads else attend_in_groups
+        *steps, output = way(q, k, v, mask, self.head_dim**-0.5)  # output (B, H, S_q, d)
         return AttentionSteps(*steps, self.w_o(merge_heads(output)))  # output (B, S_q, D)
+
+
+def attend_in_groups(q: Tensor, k: Tensor, v: Tensor, mask: Any, scale: float) -> AttentionSteps:
+    """``attend`` for more query than key/value heads: ``H / H_kv`` of them read the same keys.
+
+    q is ``(B, H, S_q, d)``; k and v are ``(B, H_kv, S_k, d)`` and are read where they lie, without
+    a copy for each query head: the queries of a group stand below one another instead.
+    """
+    group = q.shape[1] // k.shape[1]
+    queries = q.unflatten(1, (-1, group)).flatten(2, 3)  # (B, H_kv, group * S_q, d)
+    if mask is not None and mask.shape[-2] > 1:
+        mask = torch.cat([mask] * group, dim=-2)  # (..., group * S_q, S_k)
+    steps = attend(queries, k, v, mask, scale)
+    return AttentionSteps(*(x.unflatten(2, (group, -1)).flatten(1, 2) for x in steps))
 
 
 # --- Two models -----------------------------------------------------------------------------
@@ -419,13 +430,12 @@ def generate(
         real = (columns >= shift)[:, None, :]  # (B, 1, S + new)
         unread = ids.gather(1, (columns[:n_prompt] - shift) % n_prompt)  # (B, S)
 
-    cache = model.new_cache(batch, n_prompt + n_new) if use_cache else None
+    options = {"cache": model.new_cache(batch, n_prompt + n_new)} if use_cache else {}
     ended = torch.zeros(batch, 1, dtype=torch.bool, device=ids.device)
     with torch.inference_mode(use_cache), evaluating(model):  # a learner's model may keep things
         for n in range(n_prompt, n_prompt + n_new):
-            options = {} if real is None else {"mask": real[:, :, :n]}
-            if use_cache:
-                options["cache"] = cache
+            if real is not None:
+                options["mask"] = real[:, :, :n]
             logits = model(unread, **options)
             fresh = _pick(logits[:, -1], temperature, generator, top_k, top_p).to(ids.dtype)
             if stop is not None:
@@ -438,9 +448,7 @@ def generate(
     return torch.cat((ids, *new), dim=1)  # (B, S + new)
 
 
-def _pick(
-    logits: Tensor, temperature: float, generator: Any, top_k: int | None, top_p: float | None
-) -> Tensor:
+def _pick(logits: Tensor, temperature: float, generator: Any, top_k: Any, top_p: Any) -> Tensor:
     """Logits (B, vocab) -> one id per row, (B, 1)."""
     if temperature == 0:
         return logits.argmax(dim=-1, keepdim=True)
