@@ -374,8 +374,9 @@ print(
 print("the model is within 3 % of the best:", loss < 1.03 * best)
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["loss"], "Two blocks", xlim=(0, 150), ylim=(0, 4.6))
-for name, floor in zip(["all words before", "one word", "no word"], floors):
-    curve.level(floor, name)
+curve.level(floors.none, "no word")
+curve.level(floors.one_word, "one word")
+curve.level(floors.full, "all words before", below=True)  # the curve comes from above
 curve.update(loss=history.losses)
 picture
 

@@ -537,11 +537,11 @@ class Curves(Drawing):
         drawn = ", ".join(name for name, line in self.lines.items() if len(line.get_xdata()))
         self._say(f"{drawn}, {self.axes.get_ylabel()} over {self.axes.get_xlabel()}.")
 
-    def level(self, y: float, name: str, x: float = 0.99) -> None:
-        """A horizontal line that stays, such as a floor."""
+    def level(self, y: float, name: str, x: float = 0.99, below: bool = False) -> None:
+        """A horizontal line that stays, such as a floor, its name above or ``below`` it."""
         self.axes.axhline(y, color="black", lw=1, ls=":")
         self.axes.text(x, y, name, transform=self.axes.get_yaxis_transform(), ha="right",
-                       va="bottom", fontsize=9)  # fmt: skip
+                       va="top" if below else "bottom", fontsize=9)  # fmt: skip
 
     def band(self, x: Any, low: Any, high: Any, colour: str = BLUE) -> None:
         """A band that stays, such as the spread over seeds."""
