@@ -17,7 +17,7 @@
 # - measure how alike two words are by a dot product and by a cosine;
 # - say what a static embedding cannot do, and why averaging does not repair it.
 #
-# **Builds on** Python and the matrix product. **Takes** about 35 minutes; there is a stopping point after each section.
+# **Builds on** Python and the matrix product. **Takes** about 35 minutes; there are stopping points on the way.
 #
 # Press *Shift + Enter* to run a cell, and run every cell from the top.
 # You can change any number in any cell: nothing can break that *Kernel → Restart* does not mend.
@@ -108,7 +108,7 @@ banks_vote.answer("[1, 0] both times" if same else "one near river, one near mon
 # A **one-hot** row is zero everywhere except for a single 1, at the place of the id.
 #
 # > A row times a matrix is a weighted sum of the matrix's rows.
-# > With a one-hot row, all the weight falls on one of them.
+# > With a one-hot row, one of them counts, times 1, and the others not at all.
 #
 # Keep that sentence: attention will be the same sum with other numbers in the row.
 # PyTorch's `nn.Embedding` is this table, with rows that are **parameters**: numbers that training adjusts.
@@ -119,7 +119,7 @@ banks_vote.answer("[1, 0] both times" if same else "one near river, one near mon
 looked_up = torch.stack([E[i] for i in river_bank])  # loop over tokens: (S, D)
 one_hot = F.one_hot(river_bank, num_classes=3).float()  # (S, V)
 X = one_hot @ E  # (S, V) @ (V, D) -> (S, D)
-table = nn.Embedding.from_pretrained(E)
+table = nn.Embedding.from_pretrained(E, freeze=False)
 assert_close(looked_up, X)
 assert_close(table(river_bank), X)
 print("one-hot", one_hot.tolist())
@@ -214,7 +214,7 @@ plots.heatmap(right, tokens, tokens, cosines, "values", "Cosines", ("", ""), lim
 picture
 
 # %% [markdown]
-# river · bank = 2 although both point the same way (cosine 1): *river* is simply longer, twice *bank*.
+# bank · river = 2 is more than bank · bank = 1, although the direction is the same (cosine 1): *river* is simply longer, twice *bank*.
 # *money* is at right angles to both, so its dot product with *bank* is 0.
 
 # %% [markdown]
@@ -236,9 +236,11 @@ def show(vectors, phrase):
     average = vectors[encode(phrase)].mean(dim=0)
     arrows.update(torch.cat([vectors, average[None]]))
     dot_bars.update([vectors[i] @ vectors[j] for i, j in pairs])
-    cos_bars.update([F.cosine_similarity(vectors[i], vectors[j], dim=0) for i, j in pairs])
-    (x, y), dot = average.tolist(), vectors[2] @ vectors[0]
-    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; bank · river = **{dot:.2f}**."
+    cosines = [F.cosine_similarity(vectors[i], vectors[j], dim=0) for i, j in pairs]
+    cos_bars.update(cosines)
+    (x, y), (_, river, money) = average.tolist(), cosines
+    said = f"bank has cosine **{river:.2f}** with river and **{money:.2f}** with money."
+    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; {said}"
 
 
 Explorer(
@@ -323,7 +325,7 @@ for a, b in (pair.split() for pair in pairs.split(", ")):
     print(f"{a:5} and {b:5} {real_cosine(a, b):.2f}")
 
 # %% [markdown]
-# *bank* is nearer to each sense than *river* is to *money*, and nearer to *money* than to *river*, probably because the texts speak of money more often.
+# *bank* is nearer to each sense than *river* is to *money* (to *river* only just), and nearer to *money* than to *river*, probably because the texts speak of money more often.
 # One vector has to serve both senses.
 #
 # *Stopping point: about 25 minutes.*
@@ -453,7 +455,7 @@ checks.cosine(cosine_solution)
 # %% Which rows learn tags=["further"]
 trainable = nn.Embedding(3, 2)  # random start
 trainable(river_bank).sum().backward()
-print("learned:", trainable.weight.requires_grad)
+print("can be learned:", trainable.weight.requires_grad)
 print("gradient of each row:", trainable.weight.grad.tolist())
 
 # %% [markdown] tags=["further"]
@@ -473,7 +475,7 @@ print(f"nearest other: {glove_words[likeness.argmax()]} {likeness.max():.2f}")
 # %% [markdown] tags=["further"]
 # **Let the vectors choose the numbers.**
 # The average gave all words the same number. The dot products could decide instead: row *i* of X Xᵀ holds those of word *i* with every word.
-# **Softmax** makes shares of them: positive, of sum 1, the larger the larger (notebook 3 builds it).
+# **Softmax** makes shares of them: positive, of sum 1, and the larger the product, the larger the share (notebook 3 builds it).
 # Then softmax(X Xᵀ) X is again *a row times a matrix*, and nothing in it is learned.
 # Below it is done twice with real vectors: once each has length 1, and once they are as they are, the dot products divided by √D (notebook 3 says why).
 

@@ -14,11 +14,11 @@
 #
 # **Afterwards you can**
 # - compute every score of a phrase with one matrix product, and read the grid of scores;
-# - say which failure each of W_Q, W_K and W_V repairs;
+# - say which failures of X Xᵀ the matrices W_Q, W_K and W_V repair;
 # - translate between the conventions of this course, of PyTorch, and of other texts.
 #
 # **Builds on** [notebook 1](01_static_embeddings.ipynb): X holds one embedding per row, and a dot product measures how alike two vectors are.
-# **Takes** about 35 minutes; there is a stopping point after each section.
+# **Takes** about 35 minutes; there are stopping points on the way.
 
 # %% [markdown]
 # **Two questions from notebook 1.** Answer in your head, then unfold.
@@ -126,12 +126,12 @@ picture
 #
 # | vector | made by | role | repairs |
 # |---|---|---|---|
-# | **query** | Q = X W_Q | what am I looking for? | asking and being asked differ |
-# | **key** | K = X W_K | what can I be matched on? | what counts in a match is learned: a direction can be stretched, shrunk or turned |
-# | **value** | V = X W_V | what do I hand over? | being found and speaking differ |
+# | **query** | Q = X W_Q | what am I looking for? | 1: asking and being asked differ, as soon as W_Q and W_K do |
+# | **key** | K = X W_K | what can I be matched on? | 2, in part: W_Q and W_K together learn which directions count, and how much |
+# | **value** | V = X W_V | what do I hand over? | 3: being found and speaking differ |
 #
 # W_Q, W_K and W_V are parameters: learned, and **the same at every position**.
-# (Within one direction nothing changes: *river* stays twice *bank* under any matrix.)
+# (Only in part, because within one direction nothing changes: *river* stays twice *bank* under any matrix.)
 # Such a product with a learned matrix is called a **projection**.
 #
 # Two analogies, and they are only that.
@@ -141,7 +141,7 @@ picture
 # %% Vote: likeness jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 likeness_vote = predict(
-    "bank [1, 0] and money [0, 2] are at right angles. Can bank give money its highest score?",
+    "bank [1, 0] and money [0, 2] are at right angles. Can money get the highest score that bank gives?",
     {
         "no, a score measures likeness": "It does while Q = K = X. W_Q can turn the question.",
         "yes, but only with other embeddings": "They may stay: W_Q and W_K stand between embedding and score.",
@@ -177,9 +177,9 @@ print("Q =", Q.tolist())
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** The phrase is now "river money bank", with that W_Q.
-# Will the grid of scores still be symmetric?
+# Which score does *bank* now give *money*, and which does *money* give *bank*?
 #
-# (`attention(Q, K, V)` from our package does all steps of the course. Today read only `.raw`, the scores, and `.output`, the mixture of values.)
+# (`attention(Q, K, V)` from our package does all steps of the course. Today read `.raw`, the scores, and `.output`, the mixture of values; in section 3 also `.weights`, the shares.)
 
 # %% Vote: another W_V jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -207,21 +207,25 @@ assert not torch.equal(steps.output, other_values.output)
 values_vote.answer(
     "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both"
 )
-
-stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
-likeness_vote.answer(
-    "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness"
-)
-print("bank asks money:", steps.raw[2, 1].item(), "  money asks bank:", steps.raw[1, 2].item())
+print("bank gives money:", steps.raw[2, 1].item(), "  money gives bank:", steps.raw[1, 2].item())
 picture, axes = plots.panels(1, width=4)
 plots.heatmap(axes, phrase, phrase, steps.raw, kind="scores", title="Scores, W_Q changed")
 picture
 
 # %% [markdown]
-# No longer symmetric: *bank* asks *money* (score 2), while *money* does not ask *bank* (score 0).
-# With W_Q[0, 1] = 3 *money* would even lead in the row of *bank*, at a right angle to it: attention need not be likeness.
+# No longer symmetric: *bank* gives *money* a score of 2, and *money* gives *bank* 0.
 # Changing W_Q or W_K changes the scores.
 # Changing W_V does not: it changes what is handed over, **not where one looks**.
+
+# %% A right angle, and still the highest score
+stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
+print("scores that bank gives to river, money, bank:", stronger[2].tolist())
+likeness_vote.answer(
+    "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness"
+)
+
+# %% [markdown]
+# With W_Q[0, 1] = 3 *money* leads in the row of *bank*, although the two are at right angles: attention need not be likeness.
 
 # %% [markdown]
 # **Widths.** Q and K must have the same width, called `d_k`, or their rows could not be multiplied.
@@ -311,6 +315,7 @@ print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 # %% [markdown]
 # A share of 2 and one of −1 give a mixture longer than either word; the other is a division by zero.
 # Something better is needed than dividing by the sum: the **softmax** of the next two notebooks.
+# It, too, gives the larger score the larger share, and it takes any numbers.
 #
 # One question in advance.
 # In "money bank" the score of *bank* for *money* is 0, and dividing by the sum would give it nothing.
@@ -336,18 +341,19 @@ zero_vote.answer("about a third" if third else "none: 0 means no attention")
 
 # %% [markdown]
 # A score of 0 is not "no attention".
+# (`attention` also divides the scores by √2 before the softmax. Notebook 3 says why.)
 #
 # ### Who attends to whom: a warning
 #
 # In the original paper and in this course, *the query attends to the key*, queries are rows, and each row will sum to 1.
-# Some texts, and one famous video, draw the grid the other way round and let the softmax run down the columns.
+# Some texts, and one famous video, say and draw it the other way round, and let the softmax run down the columns.
 # Neither is wrong, but mixing them is.
 #
 # | here | there | same thing |
 # |---|---|---|
 # | rows are queries, columns are keys | columns are queries, rows are keys | the grid is transposed |
 # | `x @ W`, x is a row | W x, x is a column | W is transposed |
-# | *bank* attends to *river* | *river* is attended to by *bank*; sometimes "*river* updates *bank*" | row *bank*, column *river* |
+# | *bank* attends to *river*: the query to the key | "*river* attends to *bank*", or "*river* updates *bank*" | row *bank*, column *river* here |
 
 # %% [markdown]
 # ## Exercises
@@ -382,7 +388,7 @@ def scores_solution(X, W_Q, W_K):
 checks.scores(scores_solution)
 
 # %% [markdown]
-# **Exercise 2.2.** Choose W_Q and W_K so that in "river money bank" the word *bank* gives *money* a score at least 1 higher than it gives *river* and itself.
+# **Exercise 2.2.** Choose W_Q and W_K so that in "river money bank" the word *bank* gives *money* a score at least 1 higher than it gives *river*, and at least 1 higher than it gives itself.
 # The explorer above is a good place to search.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -396,7 +402,7 @@ checks.scores(scores_solution)
 # Hint 3 is the folded solution below.
 
 # %% Exercise 2.2 tags=["exercise"]
-my_W_Q = ...  # torch.eye(2) is a start: change its numbers
+my_W_Q = ...  # such as torch.tensor([[1.0, 0.0], [0.0, 1.0]]), with other numbers
 my_W_K = ...
 
 checks.bank_asks_for_money(my_W_Q, my_W_K)
@@ -426,7 +432,7 @@ checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 # The loop runs, and every shape is right. Find what is wrong, and write it without a loop.
 #
 # <details><summary>Hint 1: nudge</summary>
-# Say the line in the middle aloud: who receives, who hands over, and whose row of shares is it?
+# Say the line with += aloud: who receives, who hands over, and whose row of shares is it?
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
@@ -502,7 +508,7 @@ checks.what_moves(["W_Q", "W_K"], ["W_Q", "W_K", "W_V"])
 
 # %% [markdown] tags=["further"]
 # **Exercise 2.5, make two matrices.** In "river money bank", choose W_Q and W_K so that *bank* ignores *money*:
-# an attention weight below 0.01, while *river* and *bank* keep at least 0.1 each.
+# an attention weight (its share after the softmax) below 0.01, while *river* and *bank* keep at least 0.1 each.
 # `attention(X3 @ W_Q, X3 @ W_K, X3).weights[2]` is the row of *bank*. With the identities its score for *money* is 0 already; is that enough?
 #
 # <details><summary>Hint 1: nudge</summary>

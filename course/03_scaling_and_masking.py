@@ -18,7 +18,7 @@
 # - say what happens to a word that may attend to nothing.
 #
 # **Builds on** [notebook 2](02_queries_keys_values.ipynb): scores are Q Kᵀ, rows are queries, columns are keys.
-# **Takes** about 40 minutes; there is a stopping point after each section.
+# **Takes** about 40 minutes; there are stopping points on the way.
 
 # %% [markdown]
 # **Two questions from before.** Answer in your head, then unfold.
@@ -97,10 +97,11 @@ print(scaled)
 # %% [markdown]
 # > **Box: variance.** How far numbers stray from their mean: the mean of the squared distances.
 # > Its square root is the standard deviation.
-# > Variances of *independent* numbers add up.
+# > The variance of a *sum* of independent numbers is the sum of their variances.
 #
 # A score is a sum of d_k products, q₁k₁ + q₂k₂ + ….
-# If the components of q and k are independent, with mean 0 and variance 1, each product has variance 1, so the score has variance **d_k**.
+# If the components of q and k are independent, with mean 0 and variance 1, each product has mean 0 and variance 1, too (the mean of q₁²k₁² is that of q₁² times that of k₁²: 1 · 1).
+# So the score, a sum of d_k of them, has variance **d_k**.
 
 # %% Vote: a typical score jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -132,6 +133,7 @@ score_vote.answer(f"{measured[sizes.index(64)].mean() ** 0.5:.0f}")
 picture
 
 # %% [markdown]
+# The band spans twenty measurements of 200 random pairs each, and the line of their means lies on that of d_k.
 # The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
 # Dividing by √d_k brings it back to about 1, **whatever the width**.
 #
@@ -149,9 +151,9 @@ picture
 divisor_vote = predict(
     "At d_k = 512 we divide by d_k instead of √d_k. How do the attention weights react to the query?",
     {
-        "more: small scores have large gradients": "Too large scores do kill the reaction, but so do too small ones.",
-        "as with √d_k": "The scores are √512 times smaller: they can hardly move a weight.",
-        "hardly at all": "Scores near 0 give equal weights, wherever the query points.",
+        "more: small scores react more strongly": "Too large scores do kill the reaction, but so do too small ones.",
+        "as with √d_k": "The scores are √512 times smaller: they can hardly move an attention weight.",
+        "hardly at all": "Scores near 0 give equal attention weights, wherever the query points.",
     },
 )
 divisor_vote
@@ -189,12 +191,12 @@ _, by_root, by_width = (sensitivity for _, sensitivity in table[512])
 divisor_vote.answer("hardly at all" if by_width < 0.1 * by_root else "as with √d_k")
 
 # %% [markdown]
-# - **Unscaled**, the largest weight climbs from about 0.4 to above 0.9: one key takes all.
+# - **Unscaled**, the largest attention weight climbs from about 0.4 to above 0.9: one key takes all.
 #   The sensitivity first rises to about 1, then collapses to almost nothing.
-# - **Divided by √d_k**, both hardly move: about 0.36 and 0.37 from d_k = 8 on, a little less at 2.
+# - **Divided by √d_k**, both hardly move: 0.33 and 0.308 at d_k = 2, and about 0.36 and 0.367 at the larger widths.
 # - **Divided by d_k**, the attention weights drift to the uniform 1/8, and the sensitivity dies as well.
 #
-# So the divisor is not simply "against small gradients".
+# So the divisor is not simply "against small **gradients**" (the derivatives that training goes by).
 # It keeps the scores at a size where training can make attention sharp or soft.
 
 # %% The same, asserted (unfold to see) jupyter={"source_hidden": true}
@@ -212,7 +214,13 @@ assert len(q) == 2_000
 # %% Explorer: width and scale tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 spread = plots.curves(
-    left, ["share of the scores"], "Scores", x="score", y="share", xlim=(-50, 50), ylim=(0, 1)
+    left,
+    ["share of the scores"],
+    "Scores",
+    x="score (the edges: beyond ±50)",
+    y="share",
+    xlim=(-50, 50),
+    ylim=(0, 1),
 )
 weights = plots.bars(middle, range(1, 9), title="Attention weights of one query")
 numbers = plots.bars(right, ["largest", "sensitivity"], title="500 queries", limits=(0, 1.2))
@@ -300,7 +308,7 @@ picture
 #
 # ### Edit the future
 #
-# Here is the test of a causal mask: change a later word, and nothing before it may move.
+# Here is how to test a causal mask: change a later word, and watch the words before it.
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** We replace the last word of "river bank" by *money*.
@@ -347,7 +355,8 @@ picture
 # With filler on the **left** and a causal mask, the filler's own row has none.
 
 # %% [markdown] tags=["predict"]
-# **Predict before you run.** What should such a row give: an error, equal shares, or zeros?
+# **Predict before you run.** What does a plain softmax make of a row of three −∞: an error, equal shares, zeros, or something else?
+# And if −1e9 stands in their place?
 
 # %% A row that may attend to nothing: three answers
 left_padded = torch.stack([torch.zeros(2), *X])  # (3, 2): filler, river, bank
@@ -364,12 +373,12 @@ print("this course:   ", steps.weights[0].tolist())
 x = left_padded[None]  # (B, S, D)
 torch_output = F.scaled_dot_product_attention(x, x, x, attn_mask=allowed)  # (B, S, D)
 assert_close(steps.output, torch_output[0])
-assert (naive @ (naive @ left_padded)).isnan().all()  # one layer later: 0 times NaN is NaN
+assert (naive @ (naive @ left_padded)).isnan().all()  # the same once more: 0 times NaN is NaN
 
 # %% [markdown]
 # Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
-# One layer later it has reached *river* and *bank*, although they give the filler a weight of 0.
-# The popular fill −1e9 hides the problem: the row spreads *equal weights over forbidden keys*.
+# Sent through the same attention a second time, it reaches *river* and *bank*, although they give the filler an attention weight of 0.
+# The popular fill −1e9 hides the problem: the row spreads *equal attention weights over forbidden keys*.
 # PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
 
 # %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
@@ -424,7 +433,7 @@ Explorer(
 #
 # ### What it costs
 #
-# The pattern has one entry per query and key, S_q · S_k of them, for every head.
+# The grid of attention weights has one entry per query and key, S_q · S_k of them, for every head.
 # Twice the text, four times the entries.
 
 # %% The price of everyone looking at everyone
@@ -491,7 +500,7 @@ checks.head_scale((768 / 12) ** -0.5)
 # %% [markdown]
 # ## Remember
 #
-# - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the weights, the same at every width.
+# - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the attention weights, the same at every width.
 # - A mask puts −∞ where a query may not look, before the softmax. True means "may attend".
 # - Causal hides the future, padding hides filler. A row that sees nothing gives zeros here and in PyTorch; a plain softmax gives NaN.
 #
@@ -658,7 +667,7 @@ leak_vote = predict(
     {
         "none: a mask is for writing": "In training the next token stands there, one column further.",
         "one, the last": "The last position predicts a token that is not in the text.",
-        "all five": "Each may attend to the token behind it, the very one it is to predict.",
+        "all five": "Each may attend to the token after it, the very one it is to predict.",
     },
 )
 leak_vote

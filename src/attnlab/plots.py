@@ -457,8 +457,7 @@ class Bars(Drawing):
     ):
         super().__init__(axes, title)
         self.labels, self.digits = [label(t) for t in labels], digits
-        colours = CYCLE[: len(labels)] if len(labels) <= 4 else BLUE
-        self.bars = axes.bar(range(len(labels)), np.zeros(len(labels)), color=colours, width=0.6)
+        self.bars = axes.bar(range(len(labels)), np.zeros(len(labels)), color=BLUE, width=0.6)
         for bar in self.bars:
             bar.set_animated(True)
         axes.set_xticks(range(len(labels)))
