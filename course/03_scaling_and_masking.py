@@ -133,7 +133,7 @@ score_vote.answer(f"{measured[sizes.index(64)].mean() ** 0.5:.0f}")
 picture
 
 # %% [markdown]
-# The band spans twenty measurements of 200 random pairs each, and the line of their means lies on that of d_k.
+# The band spans twenty measurements of two hundred random pairs each, and the line of their means lies on that of d_k.
 # The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
 # Dividing by √d_k brings it back to about 1, **whatever the width**.
 #

@@ -62,12 +62,12 @@ torch.set_printoptions(sci_mode=False)
 
 E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
 river_bank, money_bank = "river bank".split(), "money bank".split()
-X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X until section 3
+X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X to begin with
 masked = torch.tensor([[2.8284, -torch.inf], [1.4142, 0.7071]])  # from notebook 3
 assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=0)
 
 # %% [markdown]
-# ## 1. Softmax: shares that are always positive
+# ## 1. Softmax: shares that are never negative
 #
 # Dividing by the sum failed on negative scores.
 # The repair is one step more: first make every score positive with the exponential function, *then* divide by the sum.
@@ -79,8 +79,8 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # What is learned are the parameters W_Q, W_K and W_V.
 
 # %% [markdown] tags=["predict"]
-# **Predict before you run.** The scaled scores of *bank* are 1.4142 and 0.7071.
-# Will *river* get twice the weight of *bank*, more, or less?
+# **Predict before you run.** The scaled scores of *bank* are 1.4142 and 0.7071; before scaling they were 2 and 1. Both times the first is twice the second.
+# Are the shares the same both times?
 
 # %% Bank's row by hand
 row = torch.tensor([1.4142, 0.7071])
@@ -134,7 +134,7 @@ for temperature in (0.1, 1.0, 10.0):
 # %% [markdown]
 # ### A published example
 #
-# An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the weights [0.62, 0.38, 0, 0].
+# An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the attention weights [0.62, 0.38, 0, 0].
 
 # %% Vote: which recipe printed that row? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -179,7 +179,7 @@ recipe_vote.answer(
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** The values are still the embeddings.
-# What does *bank* carry away from [2, 0] and [1, 0] with the weights 0.6698 and 0.3302?
+# What does *bank* carry away from [2, 0] and [1, 0] with the attention weights 0.6698 and 0.3302?
 
 # %% The weighted sum: loop, matrix, package
 V = X  # (S_k, d_v)
@@ -232,7 +232,7 @@ picture
 # - In "river bank" the output always lies on one line, that of [1, 0] W_V, because *river* is twice *bank*: W_Q and W_K only say how far along it.
 #
 # **By hand.** Let *bank* be [1, 1] instead.
-# Its scores for *river* and *itself* are then both 2: the weights are 0.5 and 0.5, and the output is [1.5, 0.5].
+# Its scores for *river* and *itself* are then both 2: the attention weights are 0.5 and 0.5, and the output is [1.5, 0.5].
 # Work out the one beside *money* before you run the cell.
 
 # %% Another embedding for bank
@@ -251,7 +251,7 @@ moved_vote = predict(
     {
         "the attention weights": "They come from Q and K alone: W_V never meets a score.",
         "the output": "",
-        "both": "The weights come from Q and K alone: W_V never meets a score.",
+        "both": "The attention weights come from Q and K alone: W_V never meets a score.",
     },
 )
 moved_vote
@@ -299,10 +299,8 @@ def my_attention(q, k, v, allowed):
 
 q, k, v = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0))  # S = 5, d = 7
 assert_close(my_attention(q, k, v, causal_mask(5)), attention(q, k, v, causal_mask(5)).output)
-# PyTorch wants a batch axis: [None] adds one
 assert_close(
-    my_attention(q, k, v, causal_mask(5)),
-    F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0],
+    my_attention(q, k, v, causal_mask(5)), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 )
 print("the five lines, the package and PyTorch agree")
 
@@ -329,7 +327,7 @@ river_vote
 picture, (left, middle, right) = plots.panels(3)
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
 heat_money = plots.heatmap(middle, money_bank, money_bank, title="money bank")
-names = ["in", "beside river", "beside money"]
+names = ["input", "beside river", "beside money"]
 plane = plots.vectors(right, names, title="bank", limits=(-1, 3, -1, 3))
 
 
@@ -386,8 +384,8 @@ river_vote.answer(
 # %% [markdown] tags=["predict"]
 # ### Which knobs are dead?
 #
-# **Predict before you move.** In "river bank" the second row of every matrix does nothing, wherever the other knobs stand. Why?
-# In "river money bank" every number changes something in the picture. Why?
+# **Predict before you move.** In "river bank", which of the twelve numbers in W_Q, W_K and W_V do nothing, wherever the other knobs stand?
+# Will any of them be dead in "river money bank"? Why?
 
 # %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
@@ -469,7 +467,7 @@ Explorer(
 # In "river bank" both words have a 0 in the second coordinate; the second row of a matrix is only ever multiplied by that 0.
 # *money* wakes it up.
 # Watch the whole chain: the second row of W_Q moves only row *money*, because *bank* itself still has a 0 there.
-# And W_Q[0, 1] seems dead in "river bank" until W_K[0, 1] changes too: the two numbers are multiplied.
+# And in "river bank" W_Q[0, 1] moves Q, but no score, until W_K[0, 1] changes too: in a score the two numbers are multiplied.
 #
 # One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing.
 # The attention weights alone do not tell what moved.
@@ -554,7 +552,7 @@ checks.attention_function(my_attention)
 # |---|---|---|
 # | queries from | sequence A | sequence A |
 # | keys and values from | sequence A | sequence B |
-# | weights | (S_A, S_A) | (S_A, S_B) |
+# | attention weights | (S_A, S_A) | (S_A, S_B) |
 # | causal mask | in decoders | usually none: B is all there |
 # | padding mask | for the filler of A | for the filler of B |
 #
@@ -600,7 +598,7 @@ Explorer(
 )
 
 # %% [markdown] tags=["further"]
-# **How the weights react.** The derivative of the weights w by the scores is the matrix diag(w) − w wᵀ.
+# **How the attention weights react.** The derivative of the attention weights w by the scores is the matrix diag(w) − w wᵀ.
 # If one weight is 1, it is zero everywhere: nothing reacts.
 #
 # **How spread out a row is** can be told by its entropy, −Σ w ln w: 0 for a single 1, ln n for n equal weights.

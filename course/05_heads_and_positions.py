@@ -17,8 +17,8 @@
 # - test whether attention can tell "dog bites man" from "man bites dog";
 # - explain RoPE with a clock hand.
 #
-# **Builds on** [notebook 4](04_softmax_and_values.ipynb): attention(Q, K, V) = softmax(Q Kᵀ / √d_k + M) V, and each row of weights sums to 1.
-# **Takes** about 40 minutes; there is a stopping point after each section.
+# **Builds on** [notebook 4](04_softmax_and_values.ipynb): attention(Q, K, V) = softmax(Q Kᵀ / √d_k + M) V, and each row of attention weights sums to 1.
+# **Takes** about 40 minutes; there are stopping points on the way.
 
 # %% [markdown]
 # **Two questions from before.** Answer in your head, then unfold.
@@ -92,23 +92,23 @@ steps = attention(Q, K, V)
 print("X, Q, K, V", shape(Q), " scores, weights", shape(steps.weights))
 print("output", shape(steps.output))
 
-# %% [markdown]
-# Two heads share the width: head 0 gets columns 0 to 3 of Q, K and V, head 1 gets columns 4 to 7.
-# (Columns 0 to 3 of Q are X times columns 0 to 3 of W_Q: those are the head's own W_Q.)
-# Each is an attention of its own, with d_k = 4.
-# The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
-
 # %% Vote: what do the heads share out? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 shared_vote = predict(
     "Two heads instead of one, at the same width D. What is shared out between them?",
     {
-        "the words: each sees half of the sentence": "Look at the shape of the weights: every head has all S keys.",
+        "the words: each sees half of the sentence": "Look at the shape of the attention weights: every head has all S keys.",
         "the columns of Q, K and V": "",
         "nothing: each has D columns, and parameters double": "Count W_Q: it has as many columns as before.",
     },
 )
 shared_vote
+
+# %% [markdown]
+# Two heads share the width: the first gets columns 0 to 3 of Q, K and V, the second gets columns 4 to 7.
+# (Columns 0 to 3 of Q are X times columns 0 to 3 of W_Q: those are the head's own W_Q.)
+# Each is an attention of its own, with d_k = 4.
+# The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
 
 # %% Two heads: loop, then all at once
 outputs = []
@@ -245,7 +245,7 @@ Explorer(
 order_vote = predict(
     "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
     {
-        "yes, it bites in one and is bitten in the other": "A sum has no order: the same keys, the same values, the same weights.",
+        "yes, it bites in one and is bitten in the other": "A sum has no order: the same keys, the same values, the same attention weights.",
         "no": "",
         "yes, but only a little": "Not at all: the dot products do not know who came first.",
     },
@@ -407,7 +407,7 @@ Explorer(
 #
 # Attention moves information *between* tokens, the MLP works *within* each.
 # Both results are added to what was there: the residual path runs straight through.
-# Blocks are stacked; a model has from two to a hundred.
+# Blocks are stacked; a model has from a few to over a hundred.
 
 # %% The wiring of one block
 picture, axes = plots.panels(1, width=9.5, height=2.0)
@@ -428,7 +428,7 @@ picture
 # %% [markdown]
 # **Does it work in a real model?**
 # We let a small real encoder (all-MiniLM-L6-v2: 6 blocks, 12 heads, width 384) read twelve sentences with *mole*: four about skin, four about chemistry, four about the animal.
-# After each block we ask: is the *mole* most like this one used in the same sense?
+# After each block we ask of every *mole*: does the one most like it have the same sense?
 
 # %% mole in three senses
 mole = recorded_mole()  # states (12, 7, D): 12 sentences; before block 1 and after each
@@ -440,11 +440,13 @@ for layer in range(7):
     nearest = likeness.argmax(dim=1).tolist()
     same_sense.append(sum(mole.senses[i] == mole.senses[j] for i, j in enumerate(nearest)))
 print("same sense, of 12, before block 1 and after each block:", same_sense)
-assert same_sense[0] <= 2 and same_sense[3:6] == [12, 12, 12]
+assert same_sense[0] == 0 and same_sense[3:6] == [12, 12, 12]
+table_rows = F.normalize(mole.states[:, 0], dim=1)
+assert ((table_rows @ table_rows.T - 2 * torch.eye(12)).amax(dim=1) > 0.999).all()  # same place
 
 # %% [markdown]
 # Guessing would be right about 3 times in 12.
-# Before the first block the nearest *mole* tells nothing about the sense: the row of the table is the same in all twelve sentences, and only the position differs.
+# Before the first block it is 0: the row of the table is the same in all twelve sentences and only the position differs, so the nearest *mole* is one at the very same place, and by our choice of sentences those have other senses.
 # After three blocks it is right every time.
 # That is contextualisation, measured. (The twelve sentences are plain on purpose; with trickier ones the model errs now and then.)
 #
@@ -592,7 +594,7 @@ print("share of [CLS] and [SEP], by block:", shares.mean(dim=0).round(decimals=2
 # %% [markdown] tags=["further"]
 # **An honest limit.** In "The animal didn't cross the street because it was too tired", head 2 of block 4 lets *it* look at *animal*.
 # It is tempting to say that the head resolves the pronoun.
-# Try the two trophies before you believe it: *it* is the trophy when it is too big, and the suitcase when it is too small.
+# Before you believe it, try "The trophy didn't fit in the suitcase because it was too big" (*it* is the trophy) and "... too small" (*it* is the suitcase).
 
 # %% It, the trophy and the suitcase tags=["further"]
 for text, reading in readings.items():
@@ -604,7 +606,7 @@ for text, reading in readings.items():
         print(text.split("it was ")[1], *looks)
 
 # %% [markdown] tags=["further"]
-# The head stays on *trophy* both times: whatever it does, it does not settle whom *it* means.
+# The head stays on *trophy* both times, and prefers *animal* to *street* even when *it* was too wide: whatever it does, it does not settle what *it* means.
 #
 # **Your own sentences.** With the model installed (one command, 84 MB), the next cell reads them.
 
@@ -707,8 +709,8 @@ def positions_solution(e, p):
 checks.add_positions(positions_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 5.6, make a key.** Does RoPE simply favour near words? The query `q` is [1, 0.5] and turns by one radian per position.
-# Find a key `(2,)` that scores at least 0.5 *more* when it stands five positions before the query than when it stands beside it, at the same position.
+# **Exercise 5.6, make a key.** Does RoPE simply favour near words? The query `q` is [1, 0.5]; it and its keys turn by one radian per position.
+# Find a key `(2,)` that scores at least 0.5 *more* when it stands five positions before the query than when it stands at the query's own position.
 #
 # <details><summary>Hint 1: nudge</summary>
 # A dot product is largest when two hands point the same way. Where does the hand of a key point that stands five positions earlier, seen from the query?

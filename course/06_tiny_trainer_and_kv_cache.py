@@ -46,6 +46,7 @@ except ModuleNotFoundError:
 import math
 import tempfile
 import time
+from collections import Counter
 from copy import deepcopy
 from pathlib import Path
 
@@ -184,14 +185,14 @@ curve.update(**{"with context": losses, "W_V = 0": blind_losses})
 picture
 
 # %% [markdown]
-# It stops at ln 2 = 0.6931, with both words at 0.50: a fair coin.
+# It stops at 0.6932, a hair above ln 2 = 0.6931, with both words at 0.50: a fair coin.
 # That line is the **floor without context**; whatever is below it was bought by attention.
-# *bank* even looks at *money*, and learns nothing from it: a large attention weight on a zero value carries nothing, as notebook 4 promised.
+# *bank* gives *money* 0.55 and gets nothing for it: an attention weight on a value of zero carries nothing, as notebook 4 promised.
 #
 # *Stopping point: about 12 minutes.*
 
 # %% [markdown]
-# ## 2. The 0.00 that works
+# ## 2. Where does it look?
 #
 # The model is right both times. So *bank* looks at *river* in one phrase and at *money* in the other?
 
@@ -252,15 +253,16 @@ print(
 )
 assert both == 15
 picture, axes = plots.panels(1, width=6, height=2.8)
-curve = plots.curves(axes, ["middle one"], "Loss of twenty starts", xlim=(0, 60), ylim=(0, 2.6))
+curve = plots.curves(axes, ["middle one"], "Loss of twenty starts", xlim=(0, 60), ylim=(0, 3))
 curve.level(math.log(2), "ln 2")
 curve.band(range(201), band.amin(dim=0), band.amax(dim=0))
 curve.update(**{"middle one": band.median(dim=0).values})
 picture
 
 # %% [markdown]
+# The line is the median, and the band reaches from the best start to the worst.
 # 15 look where a person would, 5 do not, and all are equally right.
-# **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the head all have a part in it.
+# **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the output layer all have a part in it.
 
 # %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
@@ -330,7 +332,7 @@ Explorer(
 )
 
 # %% [markdown]
-# Seed 39 looks at neither word, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
+# At seed 39 *bank* looks only at itself, in both phrases, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
 #
 # **Stopping point: half-way, about 25 minutes.** The second half can wait for another day.
 
@@ -381,7 +383,7 @@ curve.update(loss=history.losses)
 picture
 
 # %% [markdown]
-# The three dotted lines are the best that is possible with no word of context, with one word, and with all.
+# The three dotted lines are the best that is possible with no word of context (only its position), with the word before, and with all.
 # The curve goes down to the lowest: the model uses the whole sentence.
 #
 # ### What context buys
@@ -412,19 +414,25 @@ def zeroed(name):
     return model
 
 
+pairs = Counter(zip(known[:, -1].tolist(), answer.tolist()))  # (ambiguous word, next word)
+alone = {word: max(n for (w, _), n in pairs.items() if w == word) for word, _ in pairs}
+best_alone = sum(alone.values()) / 400  # the best guess from the ambiguous word alone
 no_q, no_k, no_v = (zeroed(name) for name in ("w_q", "w_k", "w_v"))
 rates = {
     "visible": share_right(transformer),
     "hidden": share_right(transformer, mask=itself_only),
-    "shuffled": share_right(transformer, shuffled),
+    "other words": share_right(transformer, shuffled),
     "untrained": share_right(seeded(make, 0)),
     "W_Q = 0": share_right(no_q),
     "W_K = 0": share_right(no_k),
     "W_V = 0": share_right(no_v),
 }
 print(f"context visible: right {rates['visible']:.1f} of the time")
-for name in ("hidden", "shuffled", "untrained", "W_V = 0"):
+for name in ("hidden", "other words", "untrained", "W_V = 0"):
     print(f"{name}: less than half of that is left: {rates[name] < 0.5 * 0.7}")
+print(
+    "W_V = 0 is near the best guess from the word alone:", abs(rates["W_V = 0"] - best_alone) < 0.05
+)
 print("W_Q = 0 loses less than W_V = 0:", rates["W_Q = 0"] > rates["W_V = 0"])
 print("W_Q = 0 and W_K = 0 give the same logits:", torch.equal(no_q(known), no_k(known)))
 assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
@@ -435,8 +443,9 @@ axes.set(ylim=(0, 0.85))
 picture
 
 # %% [markdown]
-# Hidden or shuffled, the model still knows the word, but not its sense.
-# W_V = 0 lets nothing flow between words, which is as good as hiding them.
+# With the context hidden or replaced, the model still knows the word, but not its sense.
+# W_V = 0 lets nothing flow between words: what is left is the best guess from the ambiguous word alone.
+# (Hidden is lower still, because words that see only themselves come in a state the model was never trained in. And where *visible* stands above 0.7, it is by the luck of these sentences.)
 # W_Q = 0 and W_K = 0 are the same: either makes every score 0, so all words count alike, as in the average of notebook 1.
 # The person is in that average, faintly.
 #
@@ -486,6 +495,18 @@ def moved(mask4, mask5):
 print("causal model: old positions move:", bool(moved(causal_mask(4), causal_mask(5)) > 1e-5))
 print("encoder:      old positions move:", bool(moved(None, None) > 1e-5))
 
+# %% Vote: what does the cache cost in precision? jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+cache_vote = predict(
+    "Suppose we keep the keys and values of the old words instead of computing them again. How far apart are the logits after ten words?",
+    {
+        "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
+        "a little, since old queries were dropped": "Old queries are never asked again: only the newest position is read.",
+        "not at all, but for rounding": "",
+    },
+)
+cache_vote
+
 # %% [markdown]
 # In a causal model old positions cannot see the new word, so nothing about them changes: not their outputs, hence not their keys and values in the next block either.
 # **Keep them.** Old *queries* are never asked again, so they need not be kept.
@@ -505,18 +526,6 @@ for t in range(5):  # cat copies the past at every step; a KVCache reserves its 
     whole = attention(x[0] @ W_Q, x[0] @ W_K, x[0] @ W_V, causal_mask(5)).output[t]
     assert_close(cached[0], whole)
 print("cached and uncached outputs agree at all 5 steps")
-
-# %% Vote: what does the cache cost in precision? jupyter={"source_hidden": true} tags=["predict"]
-# Vote before you unfold: the reasons stand in here
-cache_vote = predict(
-    "We write ten words with the cache and without. How far apart are the logits?",
-    {
-        "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
-        "a little, since old queries were dropped": "Old queries are never asked again: only the newest position is read.",
-        "not at all, but for rounding": "",
-    },
-)
-cache_vote
 
 # %% The whole model with a KVCache
 sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
@@ -542,7 +551,7 @@ print(cache)
 # %% Vote: what does an edit spoil? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 stale_vote = predict(
-    "We change the second of ten words and keep the cache. Which columns of block 2 are wrong now?",
+    "We change the second of ten words and keep the cache. Which of the cached keys of block 2, one per word, are wrong now?",
     {
         "none": "The cache does not notice: it still holds what the old word has left behind.",
         "the second": "True in block 1. In block 2 others have looked at that word.",
@@ -562,11 +571,11 @@ with torch.no_grad():
     transformer(edited, cache=fresh)
 change = (fresh.keys - cache.keys).abs()  # (layers, B, H, S, d)
 stale = change.amax(dim=(1, 2, 4)) > 1e-5  # largest change of each key: (layers, S)
-print("block 1, stale columns:", stale[0].nonzero().flatten().tolist())
-columns = stale[1].nonzero().flatten().tolist()
-print("block 2, stale columns:", columns)
+columns = decode(edited[0], language.words).split()  # one column of the cache per word
+print("stale in block 1:", *(word for word, bad in zip(columns, stale[0]) if bad))
+print("stale in block 2:", *(word for word, bad in zip(columns, stale[1]) if bad))
 names = {0: "none", 1: "the second", 9: "the second and all to its right", 10: "all ten"}
-stale_vote.answer(names[len(columns)])
+stale_vote.answer(names[int(stale[1].sum())])
 
 # %% [markdown]
 # In block 1 only the edited word's own key is wrong.
@@ -611,7 +620,7 @@ def show(words_so_far, edit, encoder):
     grid.update(state)
     counter.update([words_so_far, words_so_far**2])
     return (
-        f"Word {words_so_far}: **{int(holds.all(dim=0).sum())}** of {old} cached columns still hold. "
+        f"Word {words_so_far}: **{int(holds.all(dim=0).sum())}** of {old} cached words still hold in both blocks. "
         f"{words_so_far} scores with the cache, {words_so_far**2} without."
     )
 
@@ -650,8 +659,8 @@ print("scores for the 512th word:", scores_with[-1], "with,", f"{scores_without[
 picture
 
 # %% [markdown]
-# Dark cells are computed at that step, light ones are kept.
-# The work for each new word grows like S with the cache, and like S² without.
+# Dark cells are positions computed at that step, light ones are kept.
+# Each position that is computed asks up to S keys. So the scores for a new word grow like S with the cache, and like S² without.
 #
 # The price is memory:
 # bytes = 2 × layers × key/value heads × head width × positions × batch × bytes per number.
@@ -886,7 +895,7 @@ print("lost without:", lost, " not needed:", kept)
 checks.what_shore_needs(lost)
 
 # %% [markdown] tags=["further"]
-# *bank* tells the head by its own value that no *money* came before it. Look at the weight of *river* alone, and you miss it.
+# *bank* tells the output layer by its own value that no *money* came before it. Look at the attention weight of *river* alone, and you miss it.
 #
 # **Exercise 6.4, predict three numbers.** A causal model of two blocks has twelve words in its cache.
 # The fifth is edited, and the cache is kept: how many columns are stale in block 1, how many in block 2?
@@ -992,7 +1001,7 @@ checks.rope_decode_step(rope_step_solution)
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# Feed the prompt once. Take the most likely word at the last position, append it, and feed that one word, n_new times.
+# Feed the prompt once. Take the most likely word at the last position, append it, and feed that one word; go on until n_new are written.
 # </details>
 #
 # Hint 3 is the folded solution below.

@@ -34,7 +34,7 @@ FIGURES = {
         bank . river = 2.0
         bank . bank  = 1.0
         [[4.0, 2.0], [2.0, 1.0]]
-        bank asks money: 2.0   money asks bank: 0.0
+        bank gives money: 2.0   money gives bank: 0.0
         score 0, share 0.3302
         shares tensor([0.6667, 0.3333])
         output tensor([1.6667, 0.0000])
@@ -88,7 +88,7 @@ FIGURES = {
         head 0, wrong: [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
         the same three vectors, reordered: True
         with a causal mask still the same: False
-        same_sense[0] <= 2 and same_sense[3:6] == [12, 12, 12]
+        same_sense[0] == 0 and same_sense[3:6] == [12, 12, 12]
         interleaved tensor([-1.1426, 1.9221, 2.9599, 4.0298])
         half        tensor([-1.9841, 1.9599, 2.4624, 4.0198])
         mean weight on the token before: 1.00
