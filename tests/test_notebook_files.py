@@ -213,3 +213,16 @@ def test_nbval_ignores_at_most_six_cells_and_each_says_why():
     assert len(ignored) <= 6
     silent = [(name, cell.metadata.title) for name, cell in ignored if "#" not in cell.source]
     assert silent == [], "a comment in the cell tells why its output is not compared"
+
+
+def test_no_printed_claim_came_out_false_but_those_meant_to():
+    """Claims are often printed as "what is claimed: True". Rebuilt, one could turn and be stored."""
+    outputs = (
+        o for path in NOTEBOOKS for c in code_cells(nbformat.read(path, 4)) for o in c.outputs
+    )
+    lines = (line for o in outputs for line in o.get("text", "").splitlines())
+    assert [line for line in lines if line.endswith(": False")] == [
+        "with a causal mask still the same: False",
+        "with positions still the same: False",
+        "causal model: old positions move: False",
+    ]
