@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -128,6 +129,16 @@ def test_the_cache_holds_numbers_and_not_gradients():
     model(IDS[:, :5], cache=cache)
     assert model(IDS[:, 5:], cache=cache).requires_grad
     assert not cache.keys.requires_grad and not cache.values.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # PyTorch's own use of it
+def test_nor_does_the_cache_hold_tangents_of_forward_mode():
+    heads = MultiHeadAttention(24, 6, rope="half").requires_grad_(False)
+    cache, x = KVCache(1, 3, 6, 7, 4), torch.randn(3, 7, 24)
+    with forward_ad.dual_level():
+        heads(forward_ad.make_dual(x, torch.ones_like(x)), cache=cache.layer(0))
+        assert forward_ad.unpack_dual(cache.keys).tangent is None
+        assert forward_ad.unpack_dual(cache.values).tangent is None
 
 
 class Allocated(TorchDispatchMode):
@@ -269,6 +280,7 @@ def test_a_row_ends_at_stop(use_cache):
         ({"top_p": 1}, [0.15, 0.5, 0.1, 0.25]),
         ({"top_k": 2, "top_p": 0.6}, [0, 1, 0, 0]),  # half of what is left is two thirds
         ({"top_k": 1}, [0, 1, 0, 0]),
+        ({"temperature": 1e-46}, [0, 1, 0, 0]),  # 0 in float32
         ({"temperature": 0}, [0, 1, 0, 0]),
     ],
     ids=str,

@@ -10,12 +10,14 @@ from attnlab import (
     MultiHeadAttention,
     TinyCausalAttention,
     TinyTransformer,
+    attention,
     causal_mask,
     merge_heads,
     padding_mask,
     rope,
     split_heads,
 )
+from attnlab.core import table
 from attnlab.model import rms_norm
 
 
@@ -121,6 +123,29 @@ def test_query_heads_share_key_value_heads_in_groups(n_kv_heads, layout):
     assert_close(steps.output, merge_heads(expected) @ heads.w_o.weight.T)
     assert [tuple(z.shape) for z in steps] == [(2, 6, 5, 5)] * 4 + [(2, 5, 24)]
     assert steps.output.dtype == torch.float64
+
+
+@pytest.mark.parametrize("n_kv_heads", [6, 2], ids=["MHA", "GQA"])
+def test_the_scale_is_that_of_the_queries_there_are(n_kv_heads):
+    heads = MultiHeadAttention(24, 6, n_kv_heads)
+    heads.w_q, heads.w_k = nn.Linear(24, 12), nn.Linear(24, 2 * n_kv_heads)  # d_k = 2, not 4
+    steps = heads(torch.randn(1, 3, 24))
+    assert_close(steps.scaled, steps.raw / 2**0.5)
+
+
+def test_a_mask_on_another_device_is_refused_with_the_remedy(refuses):
+    x, mask = torch.randn(1, 3, 24), torch.ones(3, 3, dtype=torch.bool, device="meta")
+    sentence = "mask is on meta but what it masks is on cpu: mask.to('cpu')"
+    refuses(ValueError, sentence, attention, x, x, x, mask)
+    refuses(ValueError, sentence, MultiHeadAttention(24, 6), x, mask=mask)
+    refuses(ValueError, sentence, small_llama(), IDS[:1, :3], mask)
+
+
+def test_exporting_a_model_leaves_the_angles_it_keeps_alone():
+    heads, x = MultiHeadAttention(24, 6, rope="half"), torch.randn(2, 4, 24)
+    table.cache_clear()
+    torch.export.export(heads, (x,))
+    assert type(heads(x).output) is torch.Tensor
 
 
 @pytest.mark.parametrize("n_kv_heads, kv_width", [(None, 24), (3, 12), (1, 4)])

@@ -216,7 +216,7 @@ def test_nbval_ignores_at_most_six_cells_and_each_says_why():
 
 
 def test_no_printed_claim_came_out_false_but_those_meant_to():
-    """Claims are often printed as "what is claimed: True". Rebuilt, one could turn and be stored."""
+    """Claims are printed as "what is claimed: True". On a rebuild one could turn, and be stored."""
     outputs = (
         o for path in NOTEBOOKS for c in code_cells(nbformat.read(path, 4)) for o in c.outputs
     )

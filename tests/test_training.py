@@ -362,6 +362,19 @@ def test_evaluation_has_no_gradient_and_no_dropout_and_leaves_no_trace():
     assert [module.training for module in model.modules()] == modes
 
 
+def test_a_clock_is_a_seed_too():
+    assert len(train(tiny(), PHRASES, SENSES, steps=2, lr=0.1, seed=2**63).losses) == 2
+
+
+def test_a_model_that_returns_no_logits_is_refused(refuses):
+    no_logits = nn.Sequential(nn.Embedding(5, 4), nn.Flatten())
+    sentence = "logits have shape (2, 8), not (B, S, vocab)"
+    refuses(ValueError, sentence, train, no_logits, PHRASES, SENSES, steps=1, lr=0.1)
+    no_tensor = nn.LSTM(2, 4)
+    sentence = "logits must be a torch.Tensor, not tuple: torch.tensor(...)"
+    refuses(TypeError, sentence, train, no_tensor, PHRASES.float(), SENSES, steps=1, lr=0.1)
+
+
 def test_the_seed_decides_dropout_and_pytorchs_own_random_numbers_too():
     drawn = []
 

@@ -45,7 +45,7 @@ def attention(
 
     A query that may attend to nothing gets zero weights and a zero output, as PyTorch's
     ``scaled_dot_product_attention`` gives; no NaN appears, forward or backward. float16 and
-    bfloat16 are computed in float32 and cast back.
+    bfloat16 are computed in float32 and cast back (but within ``torch.autocast`` as that decides).
 
     Args:
         q: queries, ``(..., S_q, d_k)``.
@@ -71,7 +71,7 @@ def attention(
     """
     batch = require.qkv(q, k, v)
     if mask is not None:
-        require.mask(mask, (*batch, q.shape[-2], k.shape[-2]))
+        require.mask(mask, (*batch, q.shape[-2], k.shape[-2]), q.device)
     scale = q.shape[-1] ** -0.5 if scale is None else require.number("scale", scale)
     return attend(q, k, v, mask, scale)
 
@@ -280,7 +280,8 @@ def rope_from(start: int, x: Tensor, layout: str) -> Tensor:
     """``rope`` at positions ``start``, ``start + 1`` and so on, with angles that are kept."""
     stop = start + x.shape[-2]
     # A table for the next power of two, so that in a long text it is seldom made anew.
-    cos, sin = table(1 << stop.bit_length(), x.shape[-1], layout, x.dtype, x.device)
+    kept = table.__wrapped__ if torch.compiler.is_compiling() else table  # a graph keeps its own
+    cos, sin = kept(1 << stop.bit_length(), x.shape[-1], layout, x.dtype, x.device)
     return rotate(x, cos[start:stop], sin[start:stop], layout)
 
 

@@ -97,10 +97,8 @@ class LayerCache:
         require.room_for(self.cache, k.shape, k)
         start, stop = self.cache.length, self.cache.length + k.shape[2]
         keys, values = self.cache.keys[self.index], self.cache.values[self.index]
-        if k.requires_grad or v.requires_grad:
-            k, v = k.detach(), v.detach()
-        keys[:, :, start:stop] = k
-        values[:, :, start:stop] = v
+        keys[:, :, start:stop] = k.detach()
+        values[:, :, start:stop] = v.detach()
         if self.index == self.cache.keys.shape[0] - 1:  # every layer has written
             self.cache.length = stop
         return keys[:, :, :stop], values[:, :, :stop]
@@ -178,7 +176,7 @@ class MultiHeadAttention(nn.Module):
         source = x if context is None else context
         past = 0 if cache is None else cache.length
         if mask is not None:
-            require.head_mask(mask, x.shape[0], x.shape[1], past + source.shape[1])
+            require.head_mask(mask, x, past + source.shape[1])
             mask = mask[:, None] if mask.ndim == 3 else mask  # (B, 1, 1 or S_q, S_k)
 
         q = to_heads(self.w_q(x), self.n_heads)  # (B, H, S_q, d)
@@ -190,7 +188,7 @@ class MultiHeadAttention(nn.Module):
         if cache is not None:
             k, v = cache.append(k, v)  # (B, H_kv, past + S, d)
         way = attend if self.n_kv_heads == self.n_heads else attend_in_groups
-        *steps, output = way(q, k, v, mask, self.head_dim**-0.5)  # output (B, H, S_q, d)
+        *steps, output = way(q, k, v, mask, q.shape[-1] ** -0.5)  # output (B, H, S_q, d)
         return AttentionSteps(*steps, self.w_o(merge_heads(output)))  # output (B, S_q, D)
 
 
@@ -277,7 +275,7 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * width, width, bias=False).weight  # (D, hidden)
 
     def forward(
-        self, x: Tensor, mask: Tensor, cache: LayerCache | None = None
+        self, x: Tensor, mask: Tensor | None, cache: LayerCache | None = None
     ) -> tuple[Tensor, AttentionSteps]:
         """(B, S, D) -> the new (B, S, D), and the attention steps on the way."""
         steps = self.attention(rms_norm(x, self.attention_norm), mask=mask, cache=cache)
@@ -352,7 +350,7 @@ class TinyTransformer(nn.Module):
         require.ids("ids", ids, self.vocab_size)
         batch, n_new = ids.shape
         past = require.positions_left(self, n_new, cache, KVCache)
-        allowed = require.head_mask(mask, batch, n_new, past + n_new)
+        allowed = require.head_mask(mask, ids, past + n_new)
         if n_new > 1:  # a single new token is the last one: nothing is hidden from it
             causal = causal_mask(n_new, past + n_new, device=ids.device)  # (S, S_k)
             allowed = causal if mask is None else causal & mask
@@ -453,7 +451,7 @@ def _pick(logits: Tensor, temperature: float, generator: Any, top_k: Any, top_p:
     if temperature == 0:
         return logits.argmax(dim=-1, keepdim=True)
     logits = logits.float() - logits.amax(dim=-1, keepdim=True)  # a tiny temperature overflows
-    ordered, order = (logits / temperature).sort(dim=-1, descending=True)
+    ordered, order = (logits / max(temperature, 1e-30)).sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)  # (B, vocab), largest first
     if top_k is not None:
         probabilities[:, top_k:] = 0

@@ -84,13 +84,17 @@ def divisible(name: str, width: int, by: str, parts: int) -> int:
     return width // parts
 
 
-def boolean(name: str, mask: Any) -> Tensor:
-    """Return ``mask`` if it is a boolean tensor."""
+def boolean(name: str, mask: Any, device: torch.device) -> Tensor:
+    """Return ``mask`` if it is a boolean tensor on that device."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name} must be a boolean torch.Tensor, not {type(mask).__name__}")
     if mask.dtype != torch.bool:
         raise TypeError(
             f"{name} must be boolean (True = may attend) but holds {mask.dtype}: call {name}.bool()"
+        )
+    if mask.device != device:
+        raise ValueError(
+            f"{name} is on {mask.device} but what it masks is on {device}: {name}.to('{device}')"
         )
     return mask
 
@@ -169,9 +173,9 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
     return tuple(common[::-1])
 
 
-def mask(mask: Any, scores_shape: tuple[int, ...]) -> None:
+def mask(mask: Any, scores_shape: tuple[int, ...], device: torch.device) -> None:
     """Check a mask for scores of that shape: boolean, broadcastable, no batch taken for heads."""
-    boolean("mask", mask)
+    boolean("mask", mask, device)
     if broadcast(mask.shape, scores_shape) != scores_shape or mask.ndim == 0:
         raise ValueError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to the scores {scores_shape}"
@@ -191,7 +195,9 @@ def ids(name: str, ids: Any, vocab_size: int) -> Tensor:
             f"{name} must be integers of shape (B, S) but are {ids.dtype} of shape "
             f"{tuple(ids.shape)}"
         )
-    numbers = ids.flatten().tolist()  # for one token a tenth of the time that ids.aminmax() takes
+    # For one token, Python's own min and max take a tenth of the time; for many, ten times as long.
+    few = ids.numel() < 100
+    numbers = ids.flatten().tolist() if few else [extreme.item() for extreme in ids.aminmax()]
     low, high = min(numbers), max(numbers)
     if low < 0 or high >= vocab_size:
         wrong = low if low < 0 else high
@@ -239,11 +245,15 @@ def attending(heads: Any, x: Any, context: Any, cache: Any, cache_kind: type) ->
         raise TypeError(f"cache must be KVCache.layer(i), not {type(cache).__name__}")
 
 
-def head_mask(mask: Any, batch: int, n_queries: int, n_keys: int) -> Tensor | None:
-    """Return a mask without a head axis, ``(S_q, S_k)`` or ``(B, 1 or S_q, S_k)``, or ``None``."""
+def head_mask(mask: Any, queries: Tensor, n_keys: int) -> Tensor | None:
+    """Return a mask without a head axis, ``(S_q, S_k)`` or ``(B, 1 or S_q, S_k)``, or ``None``.
+
+    The queries are ``(B, S_q, ...)``.
+    """
     if mask is None:
         return None
-    boolean("mask", mask)
+    boolean("mask", mask, queries.device)
+    batch, n_queries = queries.shape[:2]
     good = [(n_queries, n_keys), (batch, 1, n_keys), (batch, n_queries, n_keys)]
     if tuple(mask.shape) not in (*good, (1, n_queries, n_keys)):
         shapes = f"{good[0]}, {good[1]} and {good[2]}"
@@ -351,6 +361,8 @@ def batch(pair: Any, parameter: Tensor) -> tuple[Any, Any]:
 def targets(targets: Any, logits: Tensor, ignore: int) -> None:
     """Check targets ``(B,)`` or ``(B, S)`` for logits ``(B, S, vocab)``."""
     tensor("targets", targets, 1)
+    if floats("logits", logits).ndim != 3:
+        raise ValueError(f"logits have shape {tuple(logits.shape)}, not (B, S, vocab)")
     batch, length, vocab_size = logits.shape
     if targets.shape not in ((batch,), (batch, length)):
         raise ValueError(

@@ -137,7 +137,7 @@ def training_steps(
         losses[:] = saving.load(resume, *run, steps)
     done = len(losses)
     for step in count(done) if steps is None else range(done, steps):
-        with own_randomness(seed * 1_000_003 + step):  # another one at every step
+        with own_randomness((seed * 1_000_003 + step) % 2**63):  # another one at every step
             batch = inputs(step, generator) if callable(inputs) else (inputs, targets)
             x, y = require.batch(batch, learns[0])
             loss = next_token_loss(model(x), y)
