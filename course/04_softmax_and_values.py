@@ -483,7 +483,7 @@ Explorer(
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# Fill the hidden scores with −∞, subtract each row's largest (dim=-1, keepdim=True), take exponentials, divide by each row's sum.
+# Fill the hidden scores with −∞, subtract each row's largest (`max(dim=-1, keepdim=True).values`), take exponentials, divide by each row's sum.
 # </details>
 #
 # Hint 3 is the folded solution below.
@@ -508,7 +508,7 @@ def masked_softmax_solution(scores, allowed):
 checks.masked_softmax(masked_softmax_solution)
 
 # %% [markdown]
-# **Exercise 4.2.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`.
+# **Exercise 4.2.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`. Return the output, `(S_q, d_v)`.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Five verbs, in this order: score, scale, mask, softmax, mix.
@@ -621,7 +621,7 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# The visible scores add up to 1.3. What is 0.8 of 1.3?
+# Add up the visible scores. Which share of that sum is the first?
 # </details>
 #
 # Hint 3 is the folded solution below.

@@ -931,7 +931,7 @@ checks.stale_columns(1, looked, 0)
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# 0 0 1 1, the whole part of i / 2. The 2 is the size of a group, n_heads / H_kv.
+# 0 0 1 1, the whole part of i divided by the size of a group, n_heads / H_kv, here 2.
 # </details>
 #
 # Hint 3 is the folded solution below.

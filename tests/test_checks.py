@@ -124,7 +124,11 @@ def test_money_asking_for_bank_is_told_apart():
         (torch.eye(2), torch.eye(3), "w_k has shape (3, 3), expected (2, 2)."),
         (torch.eye(2) / 0, torch.eye(2), "w_q is inf at [0, 0], which is not right."),
         (torch.full((2, 2), math.nan), torch.eye(2), "w_q is NaN at [0, 0], which is not right."),
-        (1j * torch.eye(2), torch.eye(2), "w_q holds complex64, expected floats: use .float()."),
+        (
+            1j * torch.eye(2),
+            torch.eye(2),
+            "w_q holds complex64, expected floats: use torch.view_as_real(...).",
+        ),
     ],
 )
 def test_what_is_no_pair_of_matrices_is_refused_in_words(w_q, w_k, message):
@@ -336,7 +340,7 @@ def test_ctrl_c_still_works():
         (
             checks.masked_softmax,
             lambda s, m: s.masked_fill(m, math.nan),
-            "With scores (3, 5), mask (3, 5) the result is NaN at [0, 0], expected 0.",
+            "With scores (3, 5), allowed (3, 5) the result is NaN at [0, 0], expected 0.",
         ),
         (
             checks.split,
@@ -372,8 +376,8 @@ def test_the_right_number_of_a_single_value_is_not_given_away():
 @pytest.mark.parametrize(
     ("answer", "end"),
     [
-        (lambda X, Q, K: Q @ X, "Is one of them to be transposed?"),
-        (lambda X, Q, K: X @ Q - X.sum(1), "Does a sum need keepdim=True, or a mask another axis?"),
+        (lambda X, Q, K: Q @ X, "Is one to be transposed, or is a row missing?"),
+        (lambda X, Q, K: X @ Q - X.sum(1), "Compare the shapes from the right. Or is * to be @?"),
         (lambda X, Q, K: X.long().softmax(-1), "Those are integers: use .float()."),
         (lambda X, Q, K: X.long().mean(0), "Those are integers: use .float()."),
         (lambda X, Q, K: X & X, "A mask is boolean: use .bool()."),

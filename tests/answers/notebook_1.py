@@ -30,6 +30,10 @@ LOOKUP = Answers(
     ],
     wrong=[
         (
+            lambda ids, E: torch.nn.functional.one_hot(ids, 3).float() @ E,
+            "A one-hot row is as long as the vocabulary, whichever words occur. See section 1.",
+        ),
+        (
             lambda ids, E: (F.one_hot(ids, len(E)).float() @ E).T,
             "Each word is a row of the result: yours are columns." + SECTION_1,
         ),
@@ -67,6 +71,10 @@ COSINE = Answers(
         lambda a, b: sum((a / a.norm()) * (b / b.norm())),
     ],
     wrong=[
+        (
+            lambda a, b: a @ b / a.norm() * b.norm(),
+            "Without brackets you divide by one length and multiply by the other. See section 2.",
+        ),
         (
             lambda a, b: (a * b).sum(),
             "That is the dot product: it still grows with the lengths." + SECTION_2,
@@ -150,7 +158,7 @@ AVERAGE_ROW = Answers(
         (lambda ids, n: torch.ones(len(ids)) / n, WITHIN),
         (
             lambda ids, n: torch.full((len(ids),), 1 / len(ids)),
-            "That row is for the S words of the phrase: here it times all V rows of the table."
+            "That row has S entries, but it times the V rows of the table: mind the axis."
             + SECTION_3,
         ),
         (
@@ -362,6 +370,14 @@ MIX_IN_AVERAGE = Answers(
         ),
     ],
     wrong=[
+        (
+            lambda ids, E, keep: keep * E[ids] + 1 - keep * E[ids].mean(0),
+            "1 - keep needs brackets: times comes before minus. See section 3.",
+        ),
+        (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * (keep * E[ids]).mean(0),
+            "You averaged after shrinking: average the words as they were. See section 3.",
+        ),
         (lambda ids, E, keep: E[ids].mean(0).repeat(len(ids), 1), SAME),
         (lambda ids, E, keep: E[ids].mean(0), SAME),
         (lambda ids, E, keep: E[ids], "Nothing is mixed in yet." + SECTION_3),

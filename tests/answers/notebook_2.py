@@ -49,6 +49,10 @@ SCORES = Answers(
         lambda X, W_Q, W_K: attention(X @ W_Q, X @ W_K, X).raw,
     ],
     wrong=[
+        (
+            lambda X, W_Q, W_K: X @ W_Q @ W_K @ X.T,
+            "Transposed, X W_K is W_K transposed as well, and comes first. See section 2.",
+        ),
         (lambda X, Q, K: (X @ K) @ (X @ Q).T, SWAPPED),
         (lambda X, Q, K: scores_in_a_loop(X, Q, K).T, SWAPPED),
         (
@@ -101,6 +105,11 @@ BANK_ASKS_FOR_MONEY = Answers(
         (EYE, two((-1, 0), (2, 0))),
     ],
     wrong=[
+        (
+            (torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 3.0]])),
+            "You changed W_K, but nothing that meets the query of bank: "
+            "bank scores river 2, money 0, bank 1." + SECTION_2,
+        ),
         ((EYE, EYE), "Money does not lead yet: bank scores river 2, money 0, bank 1." + SECTION_2),
         (
             (torch.zeros(2, 2), EYE),
@@ -272,42 +281,42 @@ BANK_IGNORES_MONEY = Answers(
         (
             (EYE, EYE),
             "A score of 0 is not ignored: the softmax gives it a share "
-            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+            "(bank gives river 0.58, money 0.140, itself 0.28)." + SECTION_3,
         ),
         (
             (torch.zeros(2, 2), EYE),
             "A score of 0 is not ignored: the softmax gives it a share "
-            "(bank gives river 0.33, money 0.33, itself 0.33)." + SECTION_3,
+            "(bank gives river 0.33, money 0.333, itself 0.33)." + SECTION_3,
         ),
         (
             (EYE, two((1, 0), (0, 0))),
             "A score of 0 is not ignored: the softmax gives it a share "
-            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+            "(bank gives river 0.58, money 0.140, itself 0.28)." + SECTION_3,
         ),
         (
             (two((1, -1), (0, 1)), EYE),
             "A score below 0, but not far enough below the others "
-            "(bank gives river 0.64, money 0.04, itself 0.32)." + SECTION_3,
+            "(bank gives river 0.64, money 0.038, itself 0.32)." + SECTION_3,
         ),
         (
             (two((1, 4), (0, 1)), EYE),
             "Bank looks for money: the score has the wrong sign "
-            "(bank gives river 0.01, money 0.98, itself 0.01)." + SECTION_3,
+            "(bank gives river 0.01, money 0.979, itself 0.01)." + SECTION_3,
         ),
         (
             (two((1, 0), (-9, 1)), EYE),
             "Queries are rows and keys are columns, and here money ignores bank "
-            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+            "(bank gives river 0.58, money 0.140, itself 0.28)." + SECTION_3,
         ),
         (
             (two((1, 0), (0, -1)), EYE),
             "You changed what another word asks, not what bank asks "
-            "(bank gives river 0.58, money 0.14, itself 0.28)." + SECTION_3,
+            "(bank gives river 0.58, money 0.140, itself 0.28)." + SECTION_3,
         ),
         (
             (two((9, 0), (0, 1)), EYE),
             "Money is ignored, but so is another: both keep at least 0.1 "
-            "(bank gives river 1.00, money 0.00, itself 0.00)." + SECTION_3,
+            "(bank gives river 1.00, money 0.000, itself 0.00)." + SECTION_3,
         ),
         (([[1.0, -4.0], [0.0, 1.0]], EYE), "Expected a torch.Tensor, got list."),
         ((two((1, -4), (0, 1)).long(), EYE), "w_q holds int64, expected floats: use .float()."),

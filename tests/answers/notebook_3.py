@@ -46,6 +46,10 @@ CAUSAL_SCORES = Answers(
         causal_by_attention,
     ],
     wrong=[
+        (
+            lambda s: s.softmax(-1) * causal_mask(len(s)),
+            "These are attention weights: the softmax comes later." + SECTION_2,
+        ),
         (lambda s: s.clone(), "Nothing is hidden yet." + SECTION_2),
         (lambda s: s + torch.full_like(s, -math.inf).tril(-1), PAST),
         (lambda s: s.masked_fill(causal_mask(len(s)), -math.inf), PAST),
@@ -65,7 +69,7 @@ CAUSAL_SCORES = Answers(
         (lambda s: s.masked_fill(~causal_mask(len(s)), torch.finfo(s.dtype).min), FINITE),
         (
             lambda s: s + torch.ones_like(s).triu(1) * -math.inf,
-            "0 times infinity is NaN: choose the scores to fill, do not multiply." + SECTION_2,
+            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_2,
         ),
         (
             lambda s: causal_in_a_loop(s).softmax(1),
@@ -156,6 +160,15 @@ BOTH_MASKS = Answers(
         lambda lengths, size: both_in_a_loop(lengths, size) & words(lengths, size).mT,
     ],
     wrong=[
+        (
+            lambda n, size: (~both_in_a_loop(n, size)).float() * -math.inf,
+            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_3,
+        ),
+        (
+            lambda n, size: (~both_in_a_loop(n, size)).float() * -1e9,
+            "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform."
+            + SECTION_3,
+        ),
         (lambda n, size: causal_mask(size).repeat(len(n), 1, 1), NO_PADDING),
         (lambda n, size: torch.ones(size, size).tril().bool(), NO_PADDING),
         (lambda n, size: causal_mask(size).float() * words(n, size).float(), NUMBERS),
@@ -232,12 +245,25 @@ FILLER_FOR_MULTIHEAD = Answers(
         filler_by_experiment,
     ],
     wrong=[
+        (
+            lambda n, size: filler_in_a_loop(n, size).float() * -math.inf,
+            "0 times infinity is NaN: choose the places to fill, do not multiply." + CONVENTIONS,
+        ),
+        (
+            lambda n, size: torch.arange(size) >= size - n[:, None],
+            "That line was for filler on the left, and there True meant may attend." + CONVENTIONS,
+        ),
+        (
+            lambda n, size: filler_in_a_loop(n, size).float() * -1e4,
+            "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform."
+            + CONVENTIONS,
+        ),
         (lambda n, size: padding_mask(n, size)[:, 0], WORDS_HIDDEN),
         (padding_mask, WORDS_HIDDEN),
         (lambda n, size: torch.arange(size) < n[:, None], WORDS_HIDDEN),
         (lambda n, size: filler_in_a_loop(n, size).float(), NOTHING_HIDDEN),
         (lambda n, size: filler_in_a_loop(n, size).int(), NOTHING_HIDDEN),
-        (lambda n, size: filler_in_a_loop(n, size) * -1e9, NOTHING_HIDDEN),
+        (lambda n, size: filler_in_a_loop(n, size) * -1e9, FINITE.replace(SECTION_2, CONVENTIONS)),
         (
             lambda n, size: torch.ones(len(n), size).bool(),
             "That hides every key: nobody has anything left to see." + CONVENTIONS,
@@ -283,6 +309,14 @@ LEAKS = Answers(
         lambda allowed: np.trace(allowed.numpy(), offset=1, dtype=int).item(),
     ],
     wrong=[
+        (
+            lambda allowed: sum(bool(allowed[i, i + 1]) for i in range(len(allowed) - 2)),
+            "You left out a position: all but the last have an answer." + SECTION_2,
+        ),
+        (
+            lambda allowed: allowed.diagonal(1)[1:].sum(),
+            "You left out a position: all but the last have an answer." + SECTION_2,
+        ),
         (
             lambda allowed: 0,
             "Nobody sees an answer? In training the whole text is there." + SECTION_2,
@@ -351,7 +385,7 @@ def kept_after(fill):
 
 
 NAN = "NaN: softmax over nothing is 0/0, and such a row is to give zeros." + SECTION_3
-HALF = "-1e9 does not fit into float16, whose largest number is 65,504." + SECTION_3
+HALF = "That number does not fit into float16, whose largest is 65,504." + SECTION_3
 SPREAD = (
     "A large negative number is not -inf: the empty row spreads over forbidden keys." + SECTION_3
 )
@@ -369,6 +403,14 @@ STURDY_WEIGHTS = Answers(
         lambda s, m: attention(s, torch.eye(s.shape[1]).to(s), s.T, m, scale=1.0).weights,
     ],
     wrong=[
+        (
+            lambda s, m: (s + ~m * -math.inf).softmax(-1),
+            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_3,
+        ),
+        (
+            lambda s, m: (s + ~m * -math.inf).softmax(-1).nan_to_num(),
+            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_3,
+        ),
         (lambda s, m: s.masked_fill(~m, -torch.inf).softmax(dim=-1), NAN),
         (lambda s, m: s.softmax(-1) * m / (s.softmax(-1) * m).sum(-1, keepdim=True), NAN),
         (lambda s, m: s.masked_fill(~m, -1e9).softmax(dim=-1), HALF),

@@ -81,6 +81,7 @@ NO_SOFTMAX = "The scores are masked, but the softmax is missing."
 OVERFLOW = "exp(1000) overflows: subtract the row's maximum first."
 ONE_MAXIMUM = "One maximum for the whole table is not enough: each row has its own."
 UNSCALED = "The scores are not scaled."
+TIMES = "0 times infinity is NaN: choose the places to fill, do not multiply."
 
 MASKED_SOFTMAX = Answers(
     right=[
@@ -94,6 +95,11 @@ MASKED_SOFTMAX = Answers(
     wrong=pointing(
         SECTION_1,
         [
+            (lambda s, m: (s + ~m * -math.inf).softmax(-1), TIMES),
+            (
+                lambda s, m: (s - s.masked_fill(~m, -math.inf).amax(-1, keepdim=True)).exp() * m,
+                "Nothing is divided yet: the shares of a row sum to 1.",
+            ),
             (divided_by_sum, SUM),
             (lambda s, m: s / s.sum(1)[:, None] * m, SUM),
             (lambda s, m: s / s.sum(1, keepdim=True), SUM),
@@ -125,11 +131,21 @@ ATTENTION_FUNCTION = Answers(
     wrong=pointing(
         SECTION_3,
         [
+            (
+                attend(lambda q, k: len(q) ** -0.5),
+                "You scaled by a number of words, not by a width.",
+            ),
+            (
+                lambda q, k, v, m: (
+                    tuple(attention(q, k, v, m))[:3:-1] + (attention(q, k, v, m).weights,)
+                ),
+                "Those are the attention weights: return the output alone, weights times values.",
+            ),
             (attend(lambda q, k: 1), UNSCALED),
             (attend(lambda q, k: 1 / k.shape[1]), "You divided by d_k, not by its square root."),
             (
                 attend(lambda q, k: 1 / math.sqrt(k.shape[0])),
-                "You scaled by the number of keys, not by a width.",
+                "You scaled by a number of words, not by a width.",
             ),
             (attend(lambda q, k: math.sqrt(k.shape[1])), "Your scale makes the scores larger."),
             (attend(axis=0), QUERIES),
@@ -142,11 +158,11 @@ ATTENTION_FUNCTION = Answers(
             (lambda q, k, v, m: attend()(k, q, v, m), "q and k are swapped: queries are rows."),
             (
                 lambda q, k, v, m: loop_attention(q, k, torch.eye(len(k)), m),
-                "Those are the attention weights: they still have to meet the values.",
+                "Those are the attention weights: return the output alone, weights times values.",
             ),
             (
                 lambda q, k, v, m: attention(q, k, v, m)[:4],
-                "Those are the attention weights: they still have to meet the values.",
+                "Those are the attention weights: return the output alone, weights times values.",
             ),
         ],
     ),
@@ -177,6 +193,14 @@ ARTICLE_ROW = Answers(
         lambda s, m: torch.einsum("k,k->k", s, m.float()) / (s @ m.float()),
     ],
     wrong=[
+        (
+            lambda s, m: s * m / m.sum(),
+            "You divided by how many may be seen, not by their sum. See section 1.",
+        ),
+        (
+            lambda s, m: (s * m / (s * m).sum()).round(decimals=2),
+            "The recipe is right: do not round its result. See section 1.",
+        ),
         (
             lambda s, m: s.masked_fill(~m, -math.inf).softmax(-1),
             "That is softmax, and right; but it gives 0.57 and 0.43, not what was printed."
@@ -370,6 +394,12 @@ ATTENTION_SUBLAYER = Answers(
         lambda x, Q, K, V: sublayer(x, Q, K, V, weights=lambda s, m: (s - 1e9 * ~m).softmax(-1)),
     ],
     wrong=[
+        (
+            lambda x, W_Q, W_K, W_V: (
+                x + attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(len(x)), len(x) ** -0.5).output
+            ),
+            "You scaled by a number of words, not by a width. See sections 2 and 3.",
+        ),
         (
             lambda *a: sublayer(*a, residual=0),
             "The residual is missing: the output is added to x, it does not replace it." + SECTIONS,

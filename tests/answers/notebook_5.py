@@ -104,6 +104,17 @@ ROTATE_PAIR = Answers(
     wrong=pointing(
         SECTION_3,
         [
+            (
+                lambda x, p: rotate_with_signs(x, torch.arange(len(x)), -1, 1),
+                "You counted 0, 1, 2, ...: the positions are given.",
+            ),
+            (
+                lambda x, p: torch.stack(
+                    (x[:, 0] * p.cos() - x[:, 1] * p.sin(), x[:, 0] * p.sin() - x[:, 1] * p.cos()),
+                    -1,
+                ),
+                "A sign is wrong: a rotation keeps the length.",
+            ),
             (lambda x, p: rotate_with_signs(x, p, 1, -1), "You turn clockwise."),
             (
                 lambda x, p: rotate_with_signs(x, p * math.pi / 180, -1, 1),
@@ -124,7 +135,7 @@ ROTATE_PAIR = Answers(
             (lambda x, p: (x.T + p).T, "You added the angle: it is to turn the vector."),
             (
                 lambda x, p: rotate_with_signs(x, p, 1, 1),
-                "A sign is missing: a rotation keeps the length.",
+                "A sign is wrong: a rotation keeps the length.",
             ),
             (
                 rotate_overwriting,
@@ -220,12 +231,12 @@ PARAMETERS_OF_HEADS = Answers(
             ((N, N // 2), "Half as wide each, but twice as many: nothing is lost."),
             ((12 * N, 24 * N), ONE_HEAD_ALL),
             ((12 * 3 * 768**2, 24 * 3 * 768**2), ONE_HEAD_ALL),
-            (
-                (3 * 768**2, 3 * 768**2),
-                "One matrix is missing: the heads' outputs are mixed by W_O.",
-            ),
+            ((3 * 768**2, 3 * 768**2), "One of the four is missing: W_Q, W_K, W_V and W_O."),
             ((768 * 768, 768 * 768), "That is one matrix: there are W_Q, W_K, W_V and W_O."),
-            ((3 * 768 * 64, 3 * 768 * 32), "That is one head: count all twelve, and W_O."),
+            (
+                (3 * 768 * 64, 3 * 768 * 32),
+                "Too few: there are twelve heads, and each reads all 768 columns.",
+            ),
             ((4 * 768, 4 * 768), "A matrix from 768 to 768 has 768 rows of 768 numbers."),
             ((N + 4 * 768, N + 4 * 768), "You counted biases: these four matrices have none."),
             (
@@ -416,6 +427,12 @@ ROPE_ATTENTION = Answers(
     wrong=pointing(
         SECTION_3,
         [
+            (
+                lambda q, k, v, p: (
+                    attention(rope(q, p), rope(k, p), v, scale=1 / q.shape[1]).output
+                ),
+                "You divided by d_k, not by its square root.",
+            ),
             (
                 lambda *a: roped(*a, in_v=1),
                 "You turned the values too: what a word hands over has no place.",

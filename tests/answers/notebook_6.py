@@ -90,6 +90,18 @@ CACHE_BYTES = Answers(
     wrong=pointing(
         SECTION_3,
         [
+            (
+                lambda layers, heads, width, positions, batch, size: (
+                    2 * layers * heads * positions * batch * size
+                ),
+                "A key is head_width numbers, and so is a value.",
+            ),
+            (
+                lambda layers, heads, width, positions, batch, size: (
+                    2 * layers * heads * width * batch * size
+                ),
+                "That is one position: each keeps its own.",
+            ),
             (lambda *n: math.prod(n), "A cache holds more than the keys."),
             (
                 lambda *n: 3 * math.prod(n),
@@ -285,6 +297,10 @@ SHARE_HEADS = Answers(
         SECTION_3,
         [
             (
+                lambda k, n: k[:, torch.arange(n) // 2],
+                "Groups are not always of 2: n_heads / H_kv query heads share one.",
+            ),
+            (
                 lambda k, n: torch.cat([k] * (n // k.shape[1]), dim=1),
                 "You tiled: neighbouring query heads share one, as in 0 0 1 1, not in 0 1 0 1.",
             ),
@@ -319,7 +335,7 @@ SHARE_HEADS = Answers(
             (lambda k, n: k.clone(), "The key/value heads are still as few as before."),
             (
                 lambda k, n: k[:, torch.arange(n).clamp(max=k.shape[1] - 1)],
-                "With k (2, 3, 5, 4), n_heads 6 the result is 0.5988 at [0, 1, 0, 0], "
+                "With k (2, 3, 5, 4), n_heads 9 the result is 0.5988 at [0, 1, 0, 0], "
                 "expected -1.126.",
             ),
         ],
@@ -395,6 +411,14 @@ ROPE_DECODE_STEP = Answers(
     wrong=pointing(
         SECTION_3,
         [
+            (
+                lambda q, k, v, K, V: roped_step(q, k, v, K, V, *[K.shape[1] - len(K)] * 2),
+                "That is the width of a key: its position is the number of cached rows.",
+            ),
+            (
+                lambda q, k, v, K, V: roped_step(q, k, v, K, V, 1, 0),
+                "Off by one: with S keys in the cache the new word stands at position S.",
+            ),
             (restarted, "Positions restart at 0: the new word stands after all that are cached."),
             (
                 lambda *a: roped_step(*a, None, None),
@@ -481,6 +505,21 @@ def fresh_cache_each_time(model, ids, n_new):
     return ids
 
 
+def reading_the_last_word_twice(model, ids, n_new):
+    cache = model.new_cache(1)
+    model(ids, cache=cache)
+    for _ in range(n_new):
+        logits = model(ids[:, -1:], cache=cache)
+        ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
+    return ids
+
+
+def past_the_hook(model, ids, n_new):
+    for _ in range(n_new):
+        ids = torch.cat([ids, model.forward(ids)[:, -1:].argmax(-1)], dim=1)
+    return ids
+
+
 def whole(ids, t):
     return ids
 
@@ -509,6 +548,14 @@ WRITE_WITH_CACHE = Answers(
     wrong=pointing(
         SECTION_3,
         [
+            (
+                past_the_hook,
+                "The words are right, but old positions are computed again: use the cache.",
+            ),
+            (
+                reading_the_last_word_twice,
+                "The prompt's last word is read twice: the first call foretells the next one.",
+            ),
             (
                 writing(whole, cached=False),
                 "The words are right, but old positions are computed again: use the cache.",

@@ -54,12 +54,16 @@ def rotate_pair(fn: Any) -> Verdict:
             lambda x, p: right(x, p[:1]),
             lambda x, p: right(x, torch.ones(1)),
         ),
+        "You counted 0, 1, 2, ...: the positions are given.": (
+            lambda x, p: right(x, torch.arange(len(x)))
+        ),
         "That shrinks the vector: a rotation mixes its coordinates.": (
             lambda x, p: x * p.cos()[:, None]
         ),
         "You added the angle: it is to turn the vector.": lambda x, p: x + p[:, None],
-        "A sign is missing: a rotation keeps the length.": (
-            lambda x, p: x * p.cos()[:, None] + x.flip(-1) * p.sin()[:, None]
+        "A sign is wrong: a rotation keeps the length.": (
+            lambda x, p: x * p.cos()[:, None] + x.flip(-1) * p.sin()[:, None],
+            lambda x, p: right(x, p) - 2 * torch.stack((0 * p, x[:, 1] * p.cos()), dim=-1),
         ),
         "The new first coordinate went into the second: that needs the old one.": overwritten,
     }
@@ -102,13 +106,13 @@ def parameters_of_heads(with_12: Any, with_24: Any) -> Verdict:
     square, right = 768**2, 4 * 768**2
     first = {
         "That is one matrix: there are W_Q, W_K, W_V and W_O.": number(square),
-        "One matrix is missing: the heads' outputs are mixed by W_O.": number(3 * square),
+        "One of the four is missing: W_Q, W_K, W_V and W_O.": number(3 * square),
         "Each head has only its own 64 columns: 12 heads do not cost 12 times as much.": (
             number(12 * right),
             number(12 * 3 * square),
             number(12 * 3 * square + square),
         ),
-        "That is one head: count all twelve, and W_O.": (
+        "Too few: there are twelve heads, and each reads all 768 columns.": (
             number(3 * 768 * 64),
             number(4 * 768 * 64),
         ),
@@ -249,6 +253,9 @@ def rope_attention(fn: Any) -> Verdict:
         "Here neighbours form a pair: yours are the two halves.": turned(1, 1, 0, "half"),
         "The scores are not scaled.": (
             lambda q, k, v, p: attention(rope(q, p), rope(k, p), v, scale=1.0).output
+        ),
+        "You divided by d_k, not by its square root.": (
+            lambda q, k, v, p: attention(rope(q, p), rope(k, p), v, scale=1 / q.shape[1]).output
         ),
         "Queries are rows and keys are columns: yours are swapped.": (
             lambda q, k, v, p: right(k, q, v, p)

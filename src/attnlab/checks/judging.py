@@ -227,6 +227,8 @@ def difference(
 ) -> str:
     """The first thing that is not as it should be, in words; empty if there is none."""
     for name, x, y in zip(names, got, want, strict=True):
+        if x.is_complex() and not y.is_complex():
+            return f"{name} holds {str(x.dtype)[6:]}, expected floats: use torch.view_as_real(...)"
         if y.is_floating_point() and not x.is_floating_point():
             return f"{name} holds {str(x.dtype)[6:]}, expected floats: use .float()"
         if x.shape != y.shape:
@@ -235,9 +237,16 @@ def difference(
         if places:
             a, b = (z[tuple(places[0])].item() for z in (x, y))
             at = f" at {places[0]}" if x.ndim else ""
-            end = f"expected {b:.4g}" if reveal else "which is not right"
-            return f"{name} is {'NaN' if a != a else f'{a:.4g}'}{at}, {end}"
+            end = f"expected {_shown(b)}" if reveal else "which is not right"
+            return f"{name} is {_shown(a)}{at}, {end}"
     return ""
+
+
+def _shown(value: bool | float) -> str:
+    """One entry of a result."""
+    if isinstance(value, bool):
+        return str(value)
+    return "NaN" if value != value else f"{value:.4g}"
 
 
 def _words(error: BaseException) -> str:
@@ -254,11 +263,14 @@ def _words(error: BaseException) -> str:
 
 # What to look at when torch complains, by what it says.
 _HELP = [
-    ("shapes cannot be multiplied", "Is one of them to be transposed?"),
-    ("must match the size of tensor", "Does a sum need keepdim=True, or a mask another axis?"),
+    ("shapes cannot be multiplied", "Is one to be transposed, or is a row missing?"),
+    ("must match the size of tensor", "Compare the shapes from the right. Or is * to be @?"),
     ("not implemented for 'Long'", "Those are integers: use .float()."),
     ("could not infer output dtype", "Those are integers: use .float()."),
     ("bitwise_", "A mask is boolean: use .bool()."),
+    ("return_types", "max gives values and places: take .values."),
+    ("must be tuple of Tensors, not Tensor", "Put both in brackets: torch.cat((a, b))."),
+    ("only supports boolean masks", "A mask is boolean: use .bool()."),
     ("only implemented on integer and Boolean", "A mask is boolean: use .bool()."),
     ("were given", "Its arguments have to stay as they were."),
 ]

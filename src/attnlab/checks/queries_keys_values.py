@@ -33,6 +33,9 @@ def scores(fn: Any) -> Verdict:
             lambda X, Q, K: X @ Q @ X.T,
             lambda X, Q, K: X @ (X @ K).T,
         ),
+        "Transposed, X W_K is W_K transposed as well, and comes first.": (
+            lambda X, Q, K: X @ Q @ K @ X.T
+        ),
         "Every query meets every key: for that the keys have to be columns.": (
             lambda X, Q, K: (X @ Q) @ (X @ K)
         ),
@@ -66,6 +69,9 @@ def bank_asks_for_money(w_q: Any, w_k: Any) -> Verdict:
     if isinstance(read, Verdict):
         return read
     before, after = X @ X.T, (X @ read[0]) @ (X @ read[1]).T
+    same = torch.eye(2, dtype=torch.float64)
+    keys_alone = read[0].equal(same) and not read[1].equal(same)
+    others = read[1].equal(same) and (X[2] @ read[0]).equal(X[2]) and not read[0].equal(same)
 
     def lead(by_word: Tensor) -> float:
         return float(by_word[1] - max(by_word[0], by_word[2]))
@@ -75,8 +81,10 @@ def bank_asks_for_money(w_q: Any, w_k: Any) -> Verdict:
         text = "Right"
     elif lead(after[:, 2]) > 1 - 1e-6:
         text = "Queries are rows and keys are columns, and here money asks for bank"
-    elif torch.equal(after[2], before[2]) and not torch.equal(after, before):
+    elif others:
         text = "You changed what another word asks, not what bank asks"
+    elif keys_alone and torch.equal(after[2], before[2]):
+        text = "You changed W_K, but nothing that meets the query of bank"
     elif lead(after[2]) > 0:
         text = "Money leads, but by less than 1"
     else:
@@ -103,7 +111,7 @@ def bank_ignores_money(w_q: Any, w_k: Any) -> Verdict:
     won = money < 0.01 and min(river, bank) >= 0.1
     if won:
         text = "Right"
-    elif weights[1, 2] < 0.01 <= money:
+    elif weights[1, 2] < 0.01 <= money and steps.raw[1, 2] < 0:
         text = "Queries are rows and keys are columns, and here money ignores bank"
     elif asks_as_before and not read[0].equal(same):
         text = "You changed what another word asks, not what bank asks"
@@ -115,7 +123,7 @@ def bank_ignores_money(w_q: Any, w_k: Any) -> Verdict:
         text = "A score below 0, but not far enough below the others"
     else:
         text = "Bank looks for money: the score has the wrong sign"
-    text += f" (bank gives river {river:.2f}, money {money:.2f}, itself {bank:.2f})."
+    text += f" (bank gives river {river:.2f}, money {money:.3f}, itself {bank:.2f})."
     return Verdict(won, text if won else pointing(text, "section 3"))
 
 

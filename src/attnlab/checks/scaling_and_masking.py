@@ -11,6 +11,19 @@ from attnlab.checks.judging import Verdict, drawer, hide, judge, never_raising, 
 from attnlab.checks.typed import number
 from attnlab.core import causal_mask, padding_mask
 
+TIMES = "0 times infinity is NaN: choose the places to fill, do not multiply."
+LARGE = "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform."
+
+
+def _added(result: Any, hides: Callable) -> Any:
+    """A mask of numbers that are added to scores, as booleans if its numbers can serve."""
+    if not torch.is_tensor(result) or result.dtype == torch.bool:
+        return result
+    if not (result < torch.inf).all():  # NaN is not below infinity either
+        return result
+    large = (result < -1000) & (result > -torch.inf)
+    return torch.where(large, -1e9, result.double()) if large.any() else hides(result)
+
 
 def causal_scores(fn: Any) -> Verdict:
     """Write ``fn(scores)``: the same (S, S), with ``-inf`` wherever a word would see the future."""
@@ -33,14 +46,11 @@ def causal_scores(fn: Any) -> Verdict:
         "Off by one: a word may attend to itself.": lambda s: hide(s, past(s, -1)),
         "Off by one: each word still sees the next.": lambda s: hide(s, past(s, 1)),
         "A score of 0 hides nothing: after the softmax it still has a share.": filled(0.0),
-        "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform.": (
-            tuple(filled(fill) for fill in (-1e9, -1e4, -1e10, -1e20, lowest))
-        ),
-        "0 times infinity is NaN: choose the scores to fill, do not multiply.": (
-            lambda s: s + ~past(s) * -math.inf
-        ),
+        LARGE: (tuple(filled(fill) for fill in (-1e9, -1e4, -1e10, -1e20, lowest))),
+        TIMES: (lambda s: s + ~past(s) * -math.inf),
         "These are attention weights: the softmax comes later.": (
-            lambda s: hide(s, past(s)).softmax(-1)
+            lambda s: hide(s, past(s)).softmax(-1),
+            lambda s: s.softmax(-1) * past(s),
         ),
         "That is a mask: it still has to meet the scores.": (
             past,
@@ -94,8 +104,7 @@ def both_masks(fn: Any) -> Verdict:
         return past(size) & real(lengths, size)
 
     def allowed(result: Any) -> Any:  # numbers are added to the scores: -inf alone hides
-        numbers = torch.is_tensor(result) and result.dtype != torch.bool
-        return result > -torch.inf if numbers else result
+        return _added(result, lambda numbers: numbers > -torch.inf)
 
     def nothing(*shape: int) -> Tensor:
         return torch.ones(shape, dtype=torch.bool)
@@ -106,6 +115,8 @@ def both_masks(fn: Any) -> Verdict:
             lambda n, size: nothing(size, size),
             lambda n, size: nothing(len(n), 1, size),
         ),
+        TIMES: lambda n, size: (~right(n, size)).float() * -math.inf,
+        LARGE: lambda n, size: hide(torch.zeros(len(n), size, size), right(n, size), -1e9),
         "Only the future is hidden: filler still shows.": (
             lambda n, size: past(size).expand(len(n), -1, -1),
             lambda n, size: past(size),
@@ -160,8 +171,7 @@ def filler_for_multihead(fn: Any) -> Verdict:
         return torch.arange(size) >= lengths[:, None] + shift
 
     def ignored(result: Any) -> Any:  # a float mask is added: -inf alone hides
-        numbers = torch.is_tensor(result) and result.dtype != torch.bool
-        return result == -torch.inf if numbers else result
+        return _added(result, lambda numbers: numbers == -torch.inf)
 
     wrong = {
         "In this module True means ignore: yours hides the words and shows the filler.": (
@@ -170,6 +180,11 @@ def filler_for_multihead(fn: Any) -> Verdict:
         ),
         "That hides nothing: this module takes booleans, or floats with -inf.": (
             lambda n, size: torch.zeros(len(n), size, dtype=torch.bool)
+        ),
+        TIMES: lambda n, size: filler(n, size).float() * -math.inf,
+        LARGE: lambda n, size: filler(n, size).float() * -1e9,
+        "That line was for filler on the left, and there True meant may attend.": (
+            lambda n, size: torch.arange(size) >= size - n[:, None]
         ),
         "That hides every key: nobody has anything left to see.": (
             lambda n, size: torch.ones(len(n), size, dtype=torch.bool)
@@ -214,6 +229,10 @@ def leaks(fn: Any) -> Verdict:
         "Off by one: a word that sees itself sees no answer, it was given that word.": (
             lambda allowed: allowed.diagonal().sum()
         ),
+        "You left out a position: all but the last have an answer.": (
+            lambda allowed: allowed.diagonal(1)[:-1].sum(),
+            lambda allowed: allowed.diagonal(1)[1:].sum(),
+        ),
         "Off by one: the answer is the very next token.": (
             lambda allowed: allowed.diagonal(2).sum(),
             lambda allowed: allowed.triu(2).sum(),
@@ -252,7 +271,7 @@ def leaks(fn: Any) -> Verdict:
         return (p * i[:, None] ** 2 + q * i) % period < share
 
     # Masks of no meaning in which each mistake counts something else.
-    cases = [(odd(9, 5, 1, 7, 4),), (odd(8, 7, 7, 6, 3),), (odd(7, 7, 5, 10, 7),)]
+    cases = [(odd(9, 5, 1, 7, 4),), (odd(8, 7, 7, 6, 3),), (odd(10, 1, 1, 9, 5),)]
     return judge(fn, right, cases, wrong, see="section 2")
 
 
@@ -274,7 +293,8 @@ def sturdy_weights(fn: Any) -> Verdict:
 
     wrong = {
         "NaN: softmax over nothing is 0/0, and such a row is to give zeros.": (filled()),
-        "-1e9 does not fit into float16, whose largest number is 65,504.": (
+        TIMES: (lambda s, m: torch.full_like(s, math.nan), lambda s, m: torch.zeros_like(s)),
+        "That number does not fit into float16, whose largest is 65,504.": (
             lambda s, m: hide(s, m, -1e9).softmax(-1),
             lambda s, m: hide(s, m, -1e9).softmax(-1) * m,
         ),

@@ -12,12 +12,25 @@ from attnlab.checks.typed import typed
 from attnlab.core import attention, causal_mask
 
 
+def _exponentials(scores: Tensor, mask: Tensor) -> Tensor:
+    hidden = hide(scores, mask)
+    return (hidden - hidden.amax(-1, keepdim=True)).exp()
+
+
+def _divided(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
+    exp = _exponentials(scores, mask)
+    return exp / exp.sum(dim, keepdim=True)
+
+
 def _naive_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     exp = scores.exp() * mask
     return exp / exp.sum(-1, keepdim=True)
 
 
 _SOFTMAX_MISTAKES = {
+    "0 times infinity is NaN: choose the places to fill, do not multiply.": (
+        lambda s, m: (s + ~m * -math.inf).softmax(-1)
+    ),
     "You divided by the sum of the scores: that is not what softmax divides.": (
         lambda s, m: s * m / (s * m).sum(-1, keepdim=True),
         lambda s, m: s / s.sum(-1, keepdim=True) * m,
@@ -28,8 +41,10 @@ _SOFTMAX_MISTAKES = {
         lambda s, m: s.exp() / s.exp().sum(),
     ),
     "Your softmax runs over the queries: each query shares itself out among the keys.": (
-        lambda s, m: hide(s, m).softmax(0)
+        lambda s, m: hide(s, m).softmax(0),
+        lambda s, m: _divided(s, m, dim=0),
     ),
+    "Nothing is divided yet: the shares of a row sum to 1.": lambda s, m: _exponentials(s, m),
     "You masked after the softmax: the rows no longer sum to 1.": lambda s, m: s.softmax(-1) * m,
     "True means may attend: you hid those.": lambda s, m: hide(s, ~m).softmax(-1),
     "A score of 0 still gets a share: hidden keys get none.": lambda s, m: (s * m).softmax(-1),
@@ -39,9 +54,9 @@ _SOFTMAX_MISTAKES = {
 
 
 def masked_softmax(fn: Any) -> Verdict:
-    """Write ``fn(scores, mask)``: attention weights (S_q, S_k), a softmax along each row.
+    """Write ``fn(scores, allowed)``: attention weights (S_q, S_k), a softmax along each row.
 
-    ``mask`` is boolean (S_q, S_k); True means *may attend*, and every row has one.
+    ``allowed`` is boolean (S_q, S_k); True means *may attend*, and every row has one.
     """
     draw = drawer()
     wrong = _SOFTMAX_MISTAKES | {
@@ -56,14 +71,14 @@ def masked_softmax(fn: Any) -> Verdict:
     large = torch.tensor([[1000.0], [-1000.0], [0.0], [1000.0]])
     cases = [(draw(3, 5), some(3, 5)), (draw(7, 4), some(7, 4)), (draw(4, 3) + large, some(4, 3))]
     return judge(
-        fn, lambda scores, mask: hide(scores, mask).softmax(-1), cases, wrong, see="section 1"
+        fn, lambda scores, allowed: hide(scores, allowed).softmax(-1), cases, wrong, see="section 1"
     )
 
 
 def attention_function(fn: Any) -> Verdict:
-    """Write ``fn(q, k, v, mask)``: scaled dot-product attention, the output (S_q, d_v).
+    """Write ``fn(q, k, v, allowed)``: scaled dot-product attention, the output (S_q, d_v).
 
-    ``q`` (S_q, d_k), ``k`` (S_k, d_k), ``v`` (S_k, d_v), ``mask`` boolean (S_q, S_k), True = may
+    ``q`` (S_q, d_k), ``k`` (S_k, d_k), ``v`` (S_k, d_v), ``allowed`` boolean (S_q, S_k), True = may
     attend. Of a tuple, the last part counts.
     """
     draw = drawer()
@@ -77,10 +92,13 @@ def attention_function(fn: Any) -> Verdict:
     wrong = {
         "The scores are not scaled.": scaled(lambda q, k: 1.0),
         "You divided by d_k, not by its square root.": scaled(lambda q, k: 1 / q.shape[1]),
-        "You scaled by the number of keys, not by a width.": scaled(lambda q, k: len(k) ** -0.5),
+        "You scaled by a number of words, not by a width.": (
+            scaled(lambda q, k: len(k) ** -0.5),
+            scaled(lambda q, k: len(q) ** -0.5),
+        ),
         "Your scale makes the scores larger.": scaled(lambda q, k: q.shape[1] ** 0.5),
         "q and k are swapped: queries are rows.": lambda q, k, v, m: attention(k, q, v, m).output,
-        "Those are the attention weights: they still have to meet the values.": (
+        "Those are the attention weights: return the output alone, weights times values.": (
             lambda q, k, v, m: attention(q, k, v, m).weights
         ),
     }
@@ -93,8 +111,8 @@ def attention_function(fn: Any) -> Verdict:
         for s_q, s_k, d_k, d_v in sizes
     ]
 
-    def right(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        return attention(q, k, v, mask).output
+    def right(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor) -> Tensor:
+        return attention(q, k, v, allowed).output
 
     def last(result: Any) -> Any:
         return result[-1] if isinstance(result, tuple) and result else result
@@ -122,6 +140,10 @@ def article_row(fn: Any) -> Verdict:
         ),
         "The hidden scores are still in your sum: the printed row sums to 1.": (
             lambda s, m: s * m / s.sum()
+        ),
+        "You divided by how many may be seen, not by their sum.": lambda s, m: s * m / m.sum(),
+        "The recipe is right: do not round its result.": (
+            lambda s, m: right(s, m).round(decimals=2)
         ),
         "The hidden ones still have a share: the printed row has 0 there.": (
             lambda s, m: s / s.sum(),
@@ -239,6 +261,9 @@ def attention_sublayer(fn: Any) -> Verdict:
         ),
         "You divided by d_k, not by its square root.": (
             lambda *a: a[0] + moved(*a, scale=1 / a[1].shape[1])
+        ),
+        "You scaled by a number of words, not by a width.": (
+            lambda *a: a[0] + moved(*a, scale=len(a[0]) ** -0.5)
         ),
         "Queries are rows and keys are columns: yours are swapped.": (
             lambda x, Q, K, V: x + moved(x, K, Q, V)

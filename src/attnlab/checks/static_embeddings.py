@@ -22,6 +22,7 @@ def lookup(fn: Any) -> Verdict:
             lambda i, E: one_hot(i).float() @ E,
             lambda i, E: one_hot(i, len(i)).float() @ E,
             lambda i, E: one_hot(i, E.shape[1]).float() @ E,
+            lambda i, E: one_hot(i, 3).float() @ E,
         ),
         "One-hot rows start as integers: use .float() before the product.": (
             lambda i, E: one_hot(i, len(E)) @ E
@@ -43,6 +44,9 @@ def cosine(fn: Any) -> Verdict:
         "You divided by one length only: both vectors have one.": (
             lambda a, b: a @ b / a.norm(),
             lambda a, b: a @ b / b.norm(),
+        ),
+        "Without brackets you divide by one length and multiply by the other.": (
+            lambda a, b: a @ b / a.norm() * b.norm()
         ),
         "You divided by the squared lengths.": lambda a, b: a @ b / ((a @ a) * (b @ b)),
         "That is a distance: it grows as two vectors part.": lambda a, b: (a - b).norm(),
@@ -91,7 +95,7 @@ def average_row(fn: Any) -> Verdict:
             one_hot,
             lambda ids, n: one_hot(ids, n) / len(ids),
         ),
-        "That row is for the S words of the phrase: here it times all V rows of the table.": (
+        "That row has S entries, but it times the V rows of the table: mind the axis.": (
             lambda ids, n: torch.ones(len(ids)) / len(ids)
         ),
         "You added up within each token: add up the tokens, word by word.": (
@@ -187,7 +191,7 @@ def nearest(fn: Any) -> Verdict:
     }
     # In each table the mistakes end at different words.
     tables = [
-        (2, [[0, 5], [4, -4], [3, 0], [-5, 3], [4, -5], [4, 3], [1, -2]]),
+        (2, [[0, 5], [4, -4], [3, 0], [-5, 3], [4, -5], [4, 3], [1, -1]]),
         (
             3,
             [[-3, 3, 5, 0], [-1, 4, -1, -3], [-3, 1, 2, -2], [2, -1, 0, -5]]
@@ -245,6 +249,12 @@ def mix_in_average(fn: Any) -> Verdict:
             lambda ids, E, keep: (
                 keep * E[ids] + (1 - keep) * (E[ids].sum(0) - E[ids]) / (len(ids) - 1)
             )
+        ),
+        "1 - keep needs brackets: times comes before minus.": (
+            lambda ids, E, keep: keep * E[ids] + 1 - keep * E[ids].mean(0)
+        ),
+        "You averaged after shrinking: average the words as they were.": (
+            lambda ids, E, keep: keep * E[ids] + (1 - keep) * (keep * E[ids]).mean(0)
         ),
         "You averaged with the word before: an average knows no order.": (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].roll(1, 0)

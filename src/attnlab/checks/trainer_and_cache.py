@@ -32,6 +32,8 @@ def cache_bytes(fn: Any) -> Verdict:
         "That is one layer: each keeps its own.": lambda *n: right(*n) // n[0],
         "That is one sequence: each of the batch keeps its own.": lambda *n: right(*n) // n[4],
         "That is one head: each keeps its own.": lambda *n: right(*n) // n[1],
+        "A key is head_width numbers, and so is a value.": lambda *n: right(*n) // n[2],
+        "That is one position: each keeps its own.": lambda *n: right(*n) // n[3],
         "You counted numbers: each takes some bytes.": lambda *n: right(*n) // n[5],
     }
     return judge(fn, right, [(3, 5, 7, 11, 13, 4), (5, 3, 11, 7, 17, 8)], wrong, see="section 3")
@@ -73,6 +75,9 @@ def decode_step(fn: Any) -> Verdict:
             lambda q, k, v, K, V: right(q, k, v, K[:-1], V[:-1])
         ),
         "The scores are not scaled.": lambda *x: right(*x, scale=1.0),
+        "You divided by d_k, not by its square root.": (
+            lambda *x: right(*x, scale=1 / x[0].shape[1])
+        ),
         "You scaled by the number of keys, not by a width.": lambda *x: right(
             *x, scale=(len(x[3]) + 1) ** -0.5
         ),
@@ -194,8 +199,11 @@ def share_heads(fn: Any) -> Verdict:
             lambda k, n: k.mean(1, keepdim=True).expand(-1, n, -1, -1)
         ),
         "The key/value heads are still as few as before.": lambda k, n: k,
+        "Groups are not always of 2: n_heads / H_kv query heads share one.": (
+            lambda k, n: k[:, torch.arange(n) // 2]
+        ),
     }
-    cases = [(draw(2, 3, 5, 4), 6), (draw(5, 2, 3, 7), 6), (draw(1, 2, 7, 3), 4)]
+    cases = [(draw(2, 3, 5, 4), 9), (draw(5, 2, 3, 7), 6), (draw(1, 2, 7, 3), 8)]
     return judge(fn, right, cases, wrong, see="section 3")
 
 
@@ -206,7 +214,7 @@ def rope_decode_step(fn: Any) -> Verdict:
     ``k_new`` (1, d) have not been turned yet.
     """
 
-    def step(in_q: int | None = 0, in_k: int | None = 0) -> Callable:
+    def step(in_q: int | None = 0, in_k: int | None = 0, scale: float | None = None) -> Callable:
         """A step whose query and key stand that many positions off; None: not turned."""
 
         def answer(q_new, k_new, v_new, K, V) -> tuple[Tensor, ...]:
@@ -215,7 +223,7 @@ def rope_decode_step(fn: Any) -> Verdict:
                 for x, off in ((q_new, in_q), (k_new, in_k))
             )
             K, V = torch.cat((K, k_new)), torch.cat((V, v_new))
-            return attention(q_new, K, V).output, K, V
+            return attention(q_new, K, V, scale=scale).output, K, V
 
         return answer
 
@@ -230,7 +238,15 @@ def rope_decode_step(fn: Any) -> Verdict:
         "Off by one: with S keys in the cache the new word stands at position S.": (
             step(1, 1),
             step(-1, -1),
+            step(1, 0),
+            step(-1, 0),
+            step(0, 1),
+            step(0, -1),
         ),
+        "That is the width of a key: its position is the number of cached rows.": (
+            lambda q, k, v, K, V: step(*[K.shape[1] - len(K)] * 2)(q, k, v, K, V)
+        ),
+        "The scores are not scaled.": step(scale=1.0),
         "The new query is not turned: it stands at the same position as the new key.": (
             step(None, 0)
         ),
@@ -257,7 +273,7 @@ def rope_decode_step(fn: Any) -> Verdict:
             lambda q, k, v, K, V: (attention(rope(q, torch.tensor([len(K)])), K, V).output, K, V),
         ),
     }
-    cases = _steps((5, 6, 2), (3, 4, 4))
+    cases = _steps((5, 8, 2), (3, 6, 4))
     return judge(fn, right, cases, wrong, names=("output", "K", "V"), see="section 3")
 
 
@@ -275,11 +291,8 @@ def write_with_cache(fn: Any) -> Verdict:
     fed = []
 
     def watched(ids: Tensor, n_new: int) -> Any:
-        def note(module, args, kwargs):
-            fed.append(kwargs.get("ids", *args[:1]).shape[1])
-
         fed.clear()
-        hook = model.register_forward_pre_hook(note, with_kwargs=True)
+        hook = model.emb.register_forward_pre_hook(lambda _, read: fed.append(read[0].shape[1]))
         try:
             return fn(model, ids, n_new)
         finally:
@@ -299,7 +312,17 @@ def write_with_cache(fn: Any) -> Verdict:
     def last(ids, t):
         return ids[:, -1:]
 
+    @torch.no_grad()
+    def read_twice(ids, n_new):
+        cache = model.new_cache(1)
+        model(ids, cache=cache)
+        for _ in range(n_new):
+            logits = model(ids[:, -1:], cache=cache)[:, -1]
+            ids = torch.cat((ids, logits.argmax(-1, keepdim=True)), dim=1)
+        return ids
+
     wrong = {
+        "The prompt's last word is read twice: the first call foretells the next one.": read_twice,
         "The whole text is fed each time: the cache holds it already, and gets it twice.": (
             lambda ids, n: loop(ids, n, feed=lambda ids, t: ids)
         ),
