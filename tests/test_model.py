@@ -141,6 +141,15 @@ def test_a_mask_on_another_device_is_refused_with_the_remedy(refuses):
     refuses(ValueError, sentence, small_llama(), IDS[:1, :3], mask)
 
 
+@pytest.mark.parametrize("size", [1, 7, 12], ids="few some many".split())  # 12 x 12 are many
+@pytest.mark.parametrize("wrong", [-1, 11])
+def test_an_id_outside_the_vocabulary_is_found_among_few_and_many(wrong, size, refuses):
+    ids = torch.zeros(size, size, dtype=torch.int64)
+    ids[size // 2, size // 2] = wrong
+    sentence = f"ids holds {wrong} but the vocabulary goes from 0 to 10"
+    refuses(ValueError, sentence, small_llama(), ids)
+
+
 def test_exporting_a_model_leaves_the_angles_it_keeps_alone():
     heads, x = MultiHeadAttention(24, 6, rope="half"), torch.randn(2, 4, 24)
     table.cache_clear()

@@ -280,6 +280,10 @@ def _help(words: str) -> str:
     return next((f" {hint}" for part, hint in _HELP if part in words), "")
 
 
+# A mistake that several notebooks meet.
+TIMES = "0 times infinity is NaN: choose the places to fill, do not multiply."
+
+
 # --- Inputs ---------------------------------------------------------------------------------
 
 

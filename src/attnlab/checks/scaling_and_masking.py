@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.judging import Verdict, drawer, hide, judge, never_raising, some, undone
+from attnlab.checks.judging import TIMES, Verdict, drawer, hide, judge, never_raising, some, undone
 from attnlab.checks.typed import number
 from attnlab.core import causal_mask, padding_mask
 
-TIMES = "0 times infinity is NaN: choose the places to fill, do not multiply."
 LARGE = "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform."
 
 
@@ -46,8 +45,8 @@ def causal_scores(fn: Any) -> Verdict:
         "Off by one: a word may attend to itself.": lambda s: hide(s, past(s, -1)),
         "Off by one: each word still sees the next.": lambda s: hide(s, past(s, 1)),
         "A score of 0 hides nothing: after the softmax it still has a share.": filled(0.0),
-        LARGE: (tuple(filled(fill) for fill in (-1e9, -1e4, -1e10, -1e20, lowest))),
-        TIMES: (lambda s: s + ~past(s) * -math.inf),
+        LARGE: tuple(filled(fill) for fill in (-1e9, -1e4, -1e10, -1e20, lowest)),
+        TIMES: lambda s: s + ~past(s) * -math.inf,
         "These are attention weights: the softmax comes later.": (
             lambda s: hide(s, past(s)).softmax(-1),
             lambda s: s.softmax(-1) * past(s),

@@ -7,7 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.judging import Verdict, drawer, each, hide, judge, never_raising, pointing, some
+from attnlab.checks.judging import (
+    TIMES,
+    Verdict,
+    drawer,
+    each,
+    hide,
+    judge,
+    never_raising,
+    pointing,
+    some,
+)
 from attnlab.checks.typed import typed
 from attnlab.core import attention, causal_mask
 
@@ -17,20 +27,13 @@ def _exponentials(scores: Tensor, mask: Tensor) -> Tensor:
     return (hidden - hidden.amax(-1, keepdim=True)).exp()
 
 
-def _divided(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
-    exp = _exponentials(scores, mask)
-    return exp / exp.sum(dim, keepdim=True)
-
-
 def _naive_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     exp = scores.exp() * mask
     return exp / exp.sum(-1, keepdim=True)
 
 
 _SOFTMAX_MISTAKES = {
-    "0 times infinity is NaN: choose the places to fill, do not multiply.": (
-        lambda s, m: (s + ~m * -math.inf).softmax(-1)
-    ),
+    TIMES: lambda s, m: (s + ~m * -math.inf).softmax(-1),
     "You divided by the sum of the scores: that is not what softmax divides.": (
         lambda s, m: s * m / (s * m).sum(-1, keepdim=True),
         lambda s, m: s / s.sum(-1, keepdim=True) * m,
@@ -42,9 +45,9 @@ _SOFTMAX_MISTAKES = {
     ),
     "Your softmax runs over the queries: each query shares itself out among the keys.": (
         lambda s, m: hide(s, m).softmax(0),
-        lambda s, m: _divided(s, m, dim=0),
+        lambda s, m: _exponentials(s, m) / _exponentials(s, m).sum(0, keepdim=True),
     ),
-    "Nothing is divided yet: the shares of a row sum to 1.": lambda s, m: _exponentials(s, m),
+    "Nothing is divided yet: the shares of a row sum to 1.": _exponentials,
     "You masked after the softmax: the rows no longer sum to 1.": lambda s, m: s.softmax(-1) * m,
     "True means may attend: you hid those.": lambda s, m: hide(s, ~m).softmax(-1),
     "A score of 0 still gets a share: hidden keys get none.": lambda s, m: (s * m).softmax(-1),
