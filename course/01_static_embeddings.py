@@ -49,11 +49,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from attnlab import checks, plots
+from attnlab import checks
 from attnlab.checks import assert_close
 from attnlab.data import corpus, embedding_table, encode, glove
-from attnlab.explorers import Explorer, choice, matrix
-from attnlab.predictions import predict, progress
+from attnlab.lab import Explorer, choice, matrix, plots, predict, progress
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)

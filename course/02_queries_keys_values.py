@@ -46,11 +46,10 @@ except ModuleNotFoundError:
 import torch
 from torch import nn
 
-from attnlab import attention, checks, plots
+from attnlab import attention, checks
 from attnlab.checks import assert_close
 from attnlab.data import embedding_table, encode
-from attnlab.explorers import Explorer, matrix
-from attnlab.predictions import predict, progress
+from attnlab.lab import Explorer, matrix, plots, predict, progress
 
 torch.set_printoptions(sci_mode=False)
 

@@ -46,11 +46,10 @@ except ModuleNotFoundError:
 import torch
 import torch.nn.functional as F
 
-from attnlab import attention, causal_mask, checks, padding_mask, plots
+from attnlab import attention, causal_mask, checks, padding_mask
 from attnlab.checks import assert_close
 from attnlab.data import embedding_table, encode
-from attnlab.explorers import Explorer, choice, toggle
-from attnlab.predictions import predict, progress
+from attnlab.lab import Explorer, choice, plots, predict, progress, toggle
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)

@@ -52,11 +52,10 @@ import math
 import torch
 import torch.nn.functional as F
 
-from attnlab import attention, causal_mask, checks, plots
+from attnlab import attention, causal_mask, checks
 from attnlab.checks import assert_close
 from attnlab.data import embed, embedding_table, encode
-from attnlab.explorers import Explorer, choice, matrix, slider, words
-from attnlab.predictions import predict, progress
+from attnlab.lab import Explorer, choice, matrix, plots, predict, progress, slider, words
 
 torch.set_printoptions(sci_mode=False)
 

@@ -55,15 +55,13 @@ from attnlab import (
     causal_mask,
     checks,
     merge_heads,
-    plots,
     rope,
     sinusoidal_positions,
     split_heads,
 )
 from attnlab.checks import assert_close
 from attnlab.data import read_sentence, recorded_attention, recorded_mole
-from attnlab.explorers import Explorer, choice, slider
-from attnlab.predictions import predict, progress
+from attnlab.lab import Explorer, choice, plots, predict, progress, slider
 from attnlab.training import seeded
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first

@@ -61,15 +61,13 @@ from attnlab import (
     causal_mask,
     checks,
     generate,
-    plots,
     rope,
     train,
 )
 from attnlab.checks import assert_close
 from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
-from attnlab.explorers import Explorer, choice, slider, toggle
+from attnlab.lab import Explorer, choice, plots, predict, progress, slider, toggle
 from attnlab.model import rms_norm
-from attnlab.predictions import predict, progress
 from attnlab.training import evaluate, seeded, train_seeds, training_steps
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first

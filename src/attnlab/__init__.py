@@ -8,6 +8,7 @@ Data walks one way, and so do the imports:
     plots -> explorers              pictures; not imported here
 """
 
+from attnlab.cache import KVCache
 from attnlab.core import (
     AttentionSteps,
     attention,
@@ -18,13 +19,8 @@ from attnlab.core import (
     sinusoidal_positions,
     split_heads,
 )
-from attnlab.model import (
-    KVCache,
-    MultiHeadAttention,
-    TinyCausalAttention,
-    TinyTransformer,
-    generate,
-)
+from attnlab.generation import generate
+from attnlab.model import MultiHeadAttention, TinyCausalAttention, TinyTransformer
 from attnlab.training import History, train
 
 __all__ = [

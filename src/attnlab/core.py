@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnlab import require
+from attnlab import validation as require
 
 # --- Scaled dot-product attention -----------------------------------------------------------
 

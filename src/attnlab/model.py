@@ -1,108 +1,18 @@
-"""The functions of ``core`` with parameters to learn: heads, two small models, and the cache.
+"""The functions of ``core`` with parameters to learn: heads and two small models.
 
 ``nn.Linear`` stores its weight transposed, ``(out, in)``, and computes ``x @ weight.T``; in the
 course's notation ``W_Q`` is ``w_q.weight.T``. No module here has dropout.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnlab import require
+from attnlab import validation as require
+from attnlab.cache import KVCache, LayerCache
 from attnlab.core import AttentionSteps, attend, causal_mask, merge_heads, rope_from, to_heads
-
-# --- The cache ------------------------------------------------------------------------------
-
-
-class KVCache:
-    """Keys and values of the positions seen so far, preallocated for all layers.
-
-    Keys are stored as they are used, after RoPE. The cache is for inference: it holds numbers,
-    not gradients, and a backward pass through a cached forward is not supported.
-
-    Args:
-        n_layers: layers of the model.
-        batch: sequences, ``B``.
-        n_kv_heads: key/value heads of each layer, ``H_kv``.
-        capacity: positions there is room for.
-        head_dim: width of a head, ``d``.
-        dtype: of the stored numbers.
-        device: where they live.
-
-    Attributes:
-        keys, values: ``(n_layers, B, H_kv, capacity, d)``.
-        length: columns held. It moves once per forward, when the last layer has written.
-    """
-
-    def __init__(
-        self,
-        n_layers: int,
-        batch: int,
-        n_kv_heads: int,
-        capacity: int,
-        head_dim: int,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str | None = None,
-    ):
-        sizes = {"n_layers": n_layers, "batch": batch, "n_kv_heads": n_kv_heads}
-        sizes |= {"capacity": capacity, "head_dim": head_dim}
-        shape = [require.whole(name, size, 1) for name, size in sizes.items()]
-        self.keys = torch.zeros(shape, dtype=require.float_dtype(dtype), device=device)
-        self.values = torch.zeros_like(self.keys)
-        self.length = 0
-
-    @property
-    def capacity(self) -> int:
-        """Positions there is room for."""
-        return self.keys.shape[3]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes allocated: 2 x layers x batch x H_kv x capacity x d x bytes per number."""
-        return self.keys.nbytes + self.values.nbytes
-
-    def reset(self) -> None:
-        """Forget every position; the memory is kept."""
-        self.length = 0
-
-    def layer(self, index: int) -> "LayerCache":
-        """View of one layer."""
-        return LayerCache(self, require.layer(index, self.keys.shape[0]))
-
-    def __repr__(self) -> str:
-        layers, batch, heads, capacity, width = self.keys.shape
-        return (
-            f"KVCache({self.length} of {capacity} positions; {layers} layers, batch {batch}, "
-            f"{heads} key/value heads of width {width})"
-        )
-
-
-class LayerCache:
-    """One layer's view of a ``KVCache``."""
-
-    def __init__(self, cache: KVCache, index: int):
-        self.cache, self.index = cache, index
-
-    @property
-    def length(self) -> int:
-        """Positions held before this forward."""
-        return self.cache.length
-
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Write new columns ``(B, H_kv, S, d)``; return all keys and values so far."""
-        require.room_for(self.cache, k.shape, k)
-        start, stop = self.cache.length, self.cache.length + k.shape[2]
-        keys, values = self.cache.keys[self.index], self.cache.values[self.index]
-        keys[:, :, start:stop] = k.detach()
-        values[:, :, start:stop] = v.detach()
-        if self.index == self.cache.keys.shape[0] - 1:  # every layer has written
-            self.cache.length = stop
-        return keys[:, :, :stop], values[:, :, :stop]
-
 
 # --- Multi-head attention -------------------------------------------------------------------
 
@@ -360,103 +270,3 @@ class TinyTransformer(nn.Module):
             x, steps = block(x, allowed, None if cache is None else LayerCache(cache, i))
             trace.append(steps)
         return self.lm_head(rms_norm(x, self.norm)), trace  # (B, S, vocab)
-
-
-# --- Generation -----------------------------------------------------------------------------
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Within, every module is in eval mode and nothing has a gradient; then all is as before."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, training in modes:
-            module.training = training
-
-
-def generate(
-    model: nn.Module,
-    ids: Tensor,
-    max_new_tokens: int,
-    use_cache: bool = True,
-    temperature: float = 0.0,
-    generator: torch.Generator | None = None,
-    *,
-    lengths: Tensor | list[int] | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    stop: int | None = None,
-) -> Tensor:
-    """Continue prompts one token at a time.
-
-    Args:
-        model: a ``TinyTransformer``; without a cache any module from ids to logits that has a
-            ``vocab_size``.
-        ids: prompts, ``(B, S)``.
-        max_new_tokens: how many to add.
-        use_cache: keep keys and values instead of recomputing them; the same logits to rounding.
-        temperature: 0 takes the most likely token; otherwise logits are divided by it.
-        generator: source of random numbers when sampling; PyTorch's global one if omitted.
-        lengths: real tokens of each prompt, ``(B,)``, if shorter ones are right-padded. Every
-            row continues from its own last real token, as it would alone.
-        top_k: sample among the ``k`` most likely tokens only.
-        top_p: sample among the fewest most likely tokens whose probabilities reach ``p``.
-        stop: an id that ends a row; it is repeated until all rows have ended.
-
-    Returns:
-        ``(B, S + new)``: the prompts as given, then the new tokens, the same columns for all
-        rows. ``new`` is ``max_new_tokens``, or less if every row met ``stop``.
-
-    Raises:
-        TypeError, ValueError: bad arguments, or more than ``max_length`` positions in all,
-            before anything is computed. The model's modes and gradients stay as they were.
-    """
-    n_new = require.whole("max_new_tokens", max_new_tokens, 0)
-    require.prompts(model, ids, n_new, use_cache, lengths)
-    require.sampling(temperature, generator, top_k, top_p, stop, model.vocab_size)
-    batch, n_prompt = ids.shape
-    unread, real, new = ids, None, []
-    if lengths is not None:
-        # Moved to the right edge, all prompts end in the same column. RoPE depends on distances
-        # only, so the filler at the left changes nothing as long as nobody attends to it.
-        shift = n_prompt - require.lengths(lengths, n_prompt).to(ids.device)[:, None]  # (B, 1)
-        columns = torch.arange(n_prompt + n_new, device=ids.device)
-        real = (columns >= shift)[:, None, :]  # (B, 1, S + new)
-        unread = ids.gather(1, (columns[:n_prompt] - shift) % n_prompt)  # (B, S)
-
-    options = {"cache": model.new_cache(batch, n_prompt + n_new)} if use_cache else {}
-    ended = torch.zeros(batch, 1, dtype=torch.bool, device=ids.device)
-    with torch.inference_mode(use_cache), evaluating(model):  # a learner's model may keep things
-        for n in range(n_prompt, n_prompt + n_new):
-            if real is not None:
-                options["mask"] = real[:, :, :n]
-            logits = model(unread, **options)
-            fresh = _pick(logits[:, -1], temperature, generator, top_k, top_p).to(ids.dtype)
-            if stop is not None:
-                fresh = fresh.masked_fill(ended, stop)
-                ended |= fresh == stop
-            new.append(fresh)  # (B, 1)
-            if stop is not None and ended.all():
-                break
-            unread = fresh if use_cache else torch.cat((unread, fresh), dim=1)
-    return torch.cat((ids, *new), dim=1)  # (B, S + new)
-
-
-def _pick(logits: Tensor, temperature: float, generator: Any, top_k: Any, top_p: Any) -> Tensor:
-    """Logits (B, vocab) -> one id per row, (B, 1)."""
-    if temperature == 0:
-        return logits.argmax(dim=-1, keepdim=True)
-    logits = logits.float() - logits.amax(dim=-1, keepdim=True)  # a tiny temperature overflows
-    ordered, order = (logits / max(temperature, 1e-30)).sort(dim=-1, descending=True)
-    probabilities = ordered.softmax(dim=-1)  # (B, vocab), largest first
-    if top_k is not None:
-        probabilities[:, top_k:] = 0
-    if top_p is not None:  # keep a token while those before it have not reached p
-        before = probabilities.cumsum(dim=-1) - probabilities
-        probabilities[before >= top_p * probabilities.sum(-1, keepdim=True)] = 0
-    choice = torch.multinomial(probabilities, 1, generator=generator)  # (B, 1)
-    return order.gather(1, choice)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnlab import require, saving
-from attnlab.model import evaluating
+from attnlab import checkpoint as saving
+from attnlab import validation as require
+from attnlab.generation import evaluating
 
 Batches = Callable[[int, torch.Generator], tuple[Tensor, Tensor]]
 IGNORE = -100  # a target that is not counted, as in PyTorch's cross_entropy

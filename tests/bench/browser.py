@@ -71,7 +71,7 @@ SETUP = """
     import matplotlib.pyplot as plt
     import redraw
     import torch
-    from attnlab.explorers import Explorer, slider as slider_of
+    from attnlab.lab.explorers import Explorer, slider as slider_of
 
     torch.set_num_threads(1)
 

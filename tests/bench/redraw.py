@@ -8,8 +8,8 @@ import torch
 from IPython.core.pylabtools import print_figure
 from report import alternate, line, show
 
-from attnlab import plots
-from attnlab.explorers import Explorer, slider
+from attnlab.lab import plots
+from attnlab.lab.explorers import Explorer, slider
 
 WORDS = "the cat sat on the mat".split()
 

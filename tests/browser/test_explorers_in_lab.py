@@ -21,8 +21,8 @@ HOME = [[1.0, 0.0], [0.0, 1.0]]
 
 # One explorer whose show may fail and one that works without end; each calls its bars "bars".
 OWN = """
-from attnlab import plots
-from attnlab.explorers import Explorer, slider, toggle
+from attnlab.lab import plots
+from attnlab.lab.explorers import Explorer, slider, toggle
 
 picture, axes = plots.panels(1)
 bars = plots.bars(axes, ["n"], limits=(0, 10))
@@ -139,7 +139,7 @@ def own(open_page, copy):
 @pytest.fixture(scope="module")
 def twin():
     """The lesson's first explorer, here: ``twin(W_Q=...)`` is what the page must show then."""
-    from attnlab.explorers import Explorer
+    from attnlab.lab.explorers import Explorer
 
     made, init = [], Explorer.__init__
 

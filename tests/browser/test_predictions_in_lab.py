@@ -10,7 +10,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 ASK, COMPUTE, DONE, UNDONE, PROGRESS = (
     """
 from attnlab import checks
-from attnlab.predictions import predict, progress
+from attnlab.lab.predictions import predict, progress
 
 vote = predict("What is 2 + 2?", {"22": "Those are letters.", "4": "", "5": "<b>too much</b>"})
 vote""",

@@ -9,7 +9,8 @@ from torch import Tensor
 from attnlab.checks.judging import UNDONE, Verdict, drawer, judge, never_raising, pointing, undone
 from attnlab.checks.typed import judge_counts, number
 from attnlab.core import attention, rope
-from attnlab.model import TinyTransformer, generate
+from attnlab.generation import generate
+from attnlab.model import TinyTransformer
 
 
 def _steps(*sizes: tuple[int, int, int]) -> list[tuple[Tensor, ...]]:

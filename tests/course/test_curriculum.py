@@ -1,12 +1,10 @@
 """Every figure of the curriculum is printed or asserted in the notebook it belongs to."""
 
 import json
-from pathlib import Path
 
 import jupytext
 import pytest
-
-COURSE = Path(__file__).resolve().parents[1] / "course"
+from support import COURSE
 
 # As printed, or as it stands in an assertion.
 FIGURES = {

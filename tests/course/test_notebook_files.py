@@ -6,13 +6,12 @@ tag that it does not know. These tests refuse what would pass it unseen.
 
 import re
 import tomllib
-from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
+from support import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 NAMES = [
     "01_static_embeddings",
     "02_queries_keys_values",

@@ -16,8 +16,8 @@ import torch
 import traitlets
 from PIL import Image
 
-from attnlab import plots
-from attnlab.explorers import PRESETS, Explorer, choice, matrix, slider, toggle
+from attnlab.lab import plots
+from attnlab.lab.explorers import PRESETS, Explorer, choice, matrix, slider, toggle
 
 
 def walk(widget):

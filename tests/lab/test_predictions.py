@@ -11,11 +11,11 @@ import nbformat
 import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
+from support import ROOT
 
-from attnlab import predictions
-from attnlab.predictions import predict, progress
+from attnlab.lab import predictions
+from attnlab.lab.predictions import predict, progress
 
-ROOT = Path(__file__).resolve().parents[1]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CHOICES = {"about 1": "A person would look there; the model need not.", "about 0": ""}
 
@@ -202,7 +202,7 @@ class Kernel:
 
     def __init__(self, *cells):
         self.names, self.count = {"__name__": "__main__"}, 0
-        self.run("import torch\nfrom attnlab.predictions import progress", *cells)
+        self.run("import torch\nfrom attnlab.lab.predictions import progress", *cells)
 
     def run(self, *cells):
         for source in cells:
@@ -414,7 +414,7 @@ def test_in_a_real_kernel_answers_survive_a_restart_and_nothing_waits(tmp_path):
         shown = by_type.get("execute_result", []) + by_type.get("display_data", [])
         return [c["data"] for c in shown], [c["text"] for c in by_type.get("stream", [])]
 
-    start = "import torch\nfrom attnlab.predictions import predict, progress\n" + UNDONE
+    start = "import torch\nfrom attnlab.lab.predictions import predict, progress\n" + UNDONE
     manager, client = start_new_kernel(cwd=str(tmp_path))
     try:
         executed(client, start)

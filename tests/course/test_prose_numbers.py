@@ -7,12 +7,11 @@ alone in bold, as in **15**: that is how an author binds a small one.
 import ast
 import copy
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
+from support import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "course").glob("0*.ipynb"))
 
 # Numbers that no computation could give, and why: the short list of exceptions.

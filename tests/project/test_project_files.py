@@ -9,15 +9,14 @@ import subprocess
 import sys
 import tomllib
 import warnings
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from support import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Not this run's own environment: make puts its variables there, and JupyterLab its folders.
 PLAIN = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

@@ -340,7 +340,7 @@ def test_without_the_model_one_sentence_says_how_to_get_it(monkeypatch):
 
 
 def test_words_are_cut_into_the_longest_known_pieces():
-    from attnlab.recorded.build_minilm import tokenize
+    from attnlab.data.minilm import tokenize
 
     vocabulary = {token: i for i, token in enumerate("cafe dig ##s ##gs di . ' t".split())}
     assert tokenize("Café digs.", vocabulary) == ["[CLS]", "cafe", "dig", "##s", ".", "[SEP]"]

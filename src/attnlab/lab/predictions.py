@@ -27,7 +27,7 @@ from torch import Tensor
 
 from attnlab import checks
 from attnlab.checks.judging import UNDONE, Verdict
-from attnlab.explorers import box
+from attnlab.lab.explorers import box
 
 _votes: dict[tuple, Any] = {}  # question and options -> vote: Run All must not forget it
 

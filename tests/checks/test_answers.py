@@ -11,13 +11,14 @@ import nbformat
 import pytest
 import torch
 from answers import bank
+from support import ROOT
 
 from attnlab import checks
 from attnlab.checks import guard, judging
 from attnlab.checks.judging import UNDONE
 
 BANK = bank()
-ROOT = Path(__file__).resolve().parents[1]
+
 SOURCES = sorted((ROOT / "course").glob("0*.py"))
 NOTEBOOKS = [source.with_suffix(".ipynb") for source in SOURCES]
 RIGHT = [(name, i) for name in BANK for i in range(len(BANK[name].right))]

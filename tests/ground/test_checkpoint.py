@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab import TinyCausalAttention, TinyTransformer, saving, train
+from attnlab import TinyCausalAttention, TinyTransformer, train
+from attnlab import checkpoint as saving
 from attnlab.training import seeded, training_steps
 
 

@@ -11,16 +11,15 @@ import random
 import re
 import time
 from collections import Counter
-from pathlib import Path
 
 import ipywidgets as widgets
 import numpy as np
 import pytest
 import torch
+from support import COURSE
 
-from attnlab.explorers import Explorer, Matrix
+from attnlab.lab.explorers import Explorer, Matrix
 
-COURSE = Path(__file__).parent.parent / "course"
 NOTEBOOKS = sorted(COURSE.glob("0*.py"))
 
 # What rightly changes nothing: (notebook, control, "sentence" or "picture"): reason. The controls

@@ -1,12 +1,10 @@
 """The two files of a pair tell the same: cell by cell, their kind, their source and their tags."""
 
 from itertools import zip_longest
-from pathlib import Path
 
 import jupytext
 import pytest
-
-SOURCES = sorted((Path(__file__).resolve().parents[1] / "course").glob("0*.py"))
+from support import SOURCES
 
 
 def told(cell):

@@ -21,7 +21,7 @@ import torch
 import traitlets
 from PIL import Image
 
-from attnlab.plots import Picture, stack
+from attnlab.lab.plots import Picture, stack
 
 Cells = tuple[tuple[float, ...], ...]
 

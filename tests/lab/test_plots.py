@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matplotlib import font_manager
 from PIL import Image
 
-from attnlab import plots
+from attnlab.lab import plots
 
 NASTY = ["$$", "$_$", "$5 and $6", "<unk>", "", "\n", "猫", "a" * 80, "🙂", "שלום", "\\frac", " "]
 INF, NAN = float("inf"), float("nan")
@@ -532,7 +532,7 @@ def test_panels_stand_side_by_side():
 def test_there_is_no_pyplot_and_nothing_is_left_behind():
     program = """
 import gc, sys, torch
-from attnlab import explorers, plots
+from attnlab.lab import explorers, plots
 def one():
     picture, axes = plots.panels(1)
     plots.heatmap(axes, "ab", "cd", torch.eye(2)).update(torch.ones(2, 2))
