@@ -339,8 +339,7 @@ def survivors(check, function, names):
     return passed, changed, ran
 
 
-def test_every_mutant_that_changes_the_result_is_rejected(monkeypatch, figure):
-    monkeypatch.setattr(sandbox, "LIMIT", 0.5)
+def test_every_mutant_that_changes_the_result_is_rejected(figure):
     counts = {}
     for path in SOURCES:
         names, solutions = notebook_functions(path)

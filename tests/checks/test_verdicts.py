@@ -123,8 +123,7 @@ def test_an_exercise_not_done_says_so(dots):
         for i in range(len(answers)):
             verdict = exercise(*answers[:i], dots, *answers[i + 1 :])
             assert verdict.status is Status.NOT_YET, exercise
-            what = "answers" if len(answers) > 1 else "answer"
-            text = f"… Not done yet: put your {what} in place of the dots and run again."
+            text = "… Not done yet: put your answer in place of the dots and run again."
             assert repr(verdict) == text
 
 

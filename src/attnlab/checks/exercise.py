@@ -53,10 +53,9 @@ class Exercise:
         try:
             inspect.signature(self).bind(*answers)
             if undone(answers):
-                what = "answers" if len(answers) > 1 else "answer"
-                return not_yet(f"put your {what} in place of the dots and run again.")
+                return not_yet("put your answer in place of the dots and run again.")
             found = self.build()(*answers)
-        except (KeyboardInterrupt, sandbox.Stop):
+        except KeyboardInterrupt:
             raise
         except Wrong as problem:
             return Verdict(Status.WRONG, str(problem))

@@ -128,7 +128,7 @@ def parameters_of_heads() -> Judge:
     return numbers(
         ("the count for 12 heads", right, first),
         ("the count for 24 heads", right, second),
-        message="Right: heads divide the width, and the parameters stay as many.",
+        message="Right: heads divide the width; the number of parameters stays the same.",
     )
 
 
@@ -154,9 +154,7 @@ def add_positions() -> Comparison:
             lambda e, p: e + p,
             lambda e, p: e + p[None],
         ),
-        "Off by one: the first word stands at position 0.": (
-            lambda e, p: e + p[1 : e.shape[1] + 1]
-        ),
+        "Off by one: the first word is at position 0.": (lambda e, p: e + p[1 : e.shape[1] + 1]),
         "You started at the wrong end: the first word takes the first row.": (
             lambda e, p: e + p[-e.shape[1] :],
             lambda e, p: e + p[: e.shape[1]].flip(0),
@@ -181,7 +179,7 @@ def add_positions() -> Comparison:
 def far_key() -> Judge:
     """Choose ``key`` (2,), whose score with the query [1, 0.5] is higher five positions away.
 
-    Both are rotated by one radian per position; the key stands before the query, and the score
+    Both are rotated by one radian per position; the key comes before the query, and the score
     five positions away must be at least 0.5 above the score at the same position.
     """
 
@@ -211,7 +209,7 @@ def rope_attention() -> Comparison:
     """
     draw = normal_source()
 
-    def turned(in_q: int, in_k: int, in_v: int = 0, layout: str = "interleaved") -> Callable:
+    def rotated(in_q: int, in_k: int, in_v: int = 0, layout: str = "interleaved") -> Callable:
         def answer(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Tensor:
             q, k, v = (
                 rope(x, times * positions, layout=layout)
@@ -222,31 +220,31 @@ def rope_attention() -> Comparison:
         return answer
 
     def right(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Tensor:
-        return turned(1, 1)(q, k, v, positions)
+        return rotated(1, 1)(q, k, v, positions)
 
     mistakes = {
-        "You rotated the values too: rotate only queries and keys.": turned(1, 1, 1),
+        "You rotated the values too: rotate only queries and keys.": rotated(1, 1, 1),
         "You rotated the output: rotate only queries and keys.": (
             lambda q, k, v, p: rope(right(q, k, v, p), p)
         ),
         "Only one side is rotated: the score needs the angle between both.": (
-            turned(1, 0),
-            turned(0, 1),
+            rotated(1, 0),
+            rotated(0, 1),
         ),
-        "Nothing is rotated: this attention ignores the order.": turned(0, 0),
-        "You rotated the values instead of queries and keys.": turned(0, 0, 1),
+        "Nothing is rotated: this attention ignores the order.": rotated(0, 0),
+        "You rotated the values instead of queries and keys.": rotated(0, 0, 1),
         "Query and key rotate in opposite directions: rotate both the same way.": (
-            turned(1, -1),
-            turned(-1, 1),
+            rotated(1, -1),
+            rotated(-1, 1),
         ),
-        "You rotate clockwise.": turned(-1, -1),
+        "You rotate clockwise.": rotated(-1, -1),
         "You counted 0, 1, 2, ...: the positions are given, and they have gaps.": (
             lambda q, k, v, p: right(q, k, v, torch.arange(len(p)))
         ),
         "You added the positions: RoPE rotates.": (
             lambda q, k, v, p: attention(q + p[:, None], k + p[:, None], v).output
         ),
-        "Here neighbouring columns form a pair: yours come from the two halves.": turned(
+        "Here neighbouring columns form a pair: yours come from the two halves.": rotated(
             1, 1, 0, "half"
         ),
         "The scores are not scaled.": (

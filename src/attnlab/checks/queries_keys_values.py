@@ -161,7 +161,7 @@ def what_moves() -> Judge:
             return "The weights of the mixture come from the scores: they matter too."
         if len(moves_output) == 2:
             return "Both sides of a score change the weights, and with them the output."
-        return done("Right: W_V moves what is received, never where a word looks.")
+        return done("Right: W_V changes what is received, never where a word looks.")
 
     def names(part: str, value: Any) -> set[str]:
         given = [value] if isinstance(value, str) else value

@@ -21,7 +21,6 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,11 +36,8 @@ class Timeout(Exception):
     """The code was not done within ``LIMIT`` seconds."""
 
 
-class Stop(SystemExit):
-    """Raised inside code that runs too long; whoever catches it raises it again.
-
-    A thread that ends with a ``SystemExit`` ends without a traceback.
-    """
+class Stop(BaseException):
+    """Raised inside code that runs too long."""
 
 
 def run(work: Callable[[], Any]) -> Any:
@@ -56,46 +52,50 @@ def run(work: Callable[[], Any]) -> Any:
     """
     if _inside.get():
         return work()
-    future: Future[Any] = Future()
+    outcome: list[tuple[Any, BaseException | None]] = []
     grad = torch.is_grad_enabled()  # PyTorch keeps it for each thread
+    lock, over = threading.Lock(), threading.Event()
 
     def body() -> None:
         try:
-            _inside.set(True)
-            torch.set_grad_enabled(grad)
-            future.set_result(work())
-        except BaseException as error:
-            if not future.done():
-                future.set_exception(error)
+            try:
+                _inside.set(True)
+                torch.set_grad_enabled(grad)
+                outcome.append((work(), None))
+            except BaseException as error:
+                outcome.append((None, error))
+            with lock:  # Stop is not raised after this
+                over.set()
+        except Stop:  # for the second time
+            over.set()
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(body,), daemon=True)
     printed = _Printed()
     with _restored(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         thread.start()
-        _wait(future, thread)
+        try:
+            for _ in range(round(LIMIT / 0.05)):  # on Windows a long wait cannot be interrupted
+                if over.wait(0.05):
+                    break
+        finally:  # after Ctrl-C as well
+            late = not over.is_set()
+            for _ in range(25):  # half a second at most
+                with lock:
+                    if over.is_set():
+                        break
+                    name = ctypes.c_ulong(thread.ident or 0)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(name, ctypes.py_object(Stop))
+                over.wait(0.02)
     if printed.length:
         print(printed.text())
-    if not future.done() or isinstance(future.exception(), Stop):
-        # Not thread.is_alive() alone: Python may still be clearing away a thread that was stopped.
-        over = future.done() or not thread.is_alive()
-        end = "was stopped" if over else "still runs: restart the kernel"
+    if late:
+        # Not thread.is_alive(): Python may still be clearing away a thread that was stopped.
+        end = "was stopped" if over.is_set() else "still runs: restart the kernel"
         raise Timeout(f"Your function was not done after {LIMIT:g} seconds and {end}.")
-    return future.result()
-
-
-def _wait(future: Future[Any], thread: threading.Thread) -> None:
-    """Wait until the limit, then raise ``Stop`` in the thread for up to half a second."""
-    try:
-        for _ in range(round(LIMIT / 0.05)):  # on Windows a long wait cannot be interrupted
-            if wait([future], 0.05).done:
-                break
-    finally:  # after Ctrl-C as well
-        for _ in range(25):
-            if future.done() or not thread.is_alive():
-                break
-            name = ctypes.c_ulong(thread.ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(name, ctypes.py_object(Stop))
-            wait([future], 0.02)
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
 
 
 class _Printed(io.TextIOBase):

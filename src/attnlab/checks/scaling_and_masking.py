@@ -25,7 +25,7 @@ def hide(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor:
     return scores.masked_fill(~mask, fill)
 
 
-def _added(result: Any, hides: Callable) -> Any:
+def _as_boolean(result: Any, hides: Callable) -> Any:
     """An additive mask as booleans, unless its numbers are unsuitable; a boolean one as it is."""
     if not torch.is_tensor(result) or result.dtype == torch.bool:
         return result
@@ -89,7 +89,7 @@ def head_scale() -> Judge:
         "That is the width of a head, not yet the factor.": 64.0,
     }
     return numbers(
-        ("the factor", 64**-0.5, mistakes), message="Right: the width of one head counts."
+        ("the factor", 64**-0.5, mistakes), message="Right: it depends on the width of one head."
     )
 
 
@@ -104,14 +104,14 @@ def both_masks() -> Comparison:
     def past(n: int, shift: int = 0) -> Tensor:
         return torch.ones(n, n, dtype=torch.bool).tril(shift)
 
-    def real(lengths: Tensor, size: int, more: int = 0) -> Tensor:  # (B, 1, S)
+    def valid(lengths: Tensor, size: int, more: int = 0) -> Tensor:  # (B, 1, S)
         return (torch.arange(size) >= size - lengths[:, None] - more)[:, None]
 
     def right(lengths: Tensor, size: int) -> Tensor:
-        return past(size) & real(lengths, size)
+        return past(size) & valid(lengths, size)
 
     def allowed(result: Any) -> Any:  # numbers are added to the scores: only -inf hides
-        return _added(result, lambda numbers: numbers > -torch.inf)
+        return _as_boolean(result, lambda numbers: numbers > -torch.inf)
 
     def nothing(*shape: int) -> Tensor:
         return torch.ones(shape, dtype=torch.bool)
@@ -129,37 +129,37 @@ def both_masks() -> Comparison:
             lambda n, size: past(size),
         ),
         "Only padding is hidden: the future is still visible.": (
-            lambda n, size: real(n, size).expand(-1, size, -1),
-            real,
-            lambda n, size: real(n, size)[:, 0],
+            lambda n, size: valid(n, size).expand(-1, size, -1),
+            valid,
+            lambda n, size: valid(n, size)[:, 0],
         ),
         "Both masks must allow a position: combine them with &.": (
-            lambda n, size: past(size) | real(n, size)
+            lambda n, size: past(size) | valid(n, size)
         ),
         "True means may attend: your mask is inverted.": (
             lambda n, size: ~right(n, size),
-            lambda n, size: ~past(size) & ~real(n, size),
+            lambda n, size: ~past(size) & ~valid(n, size),
         ),
         "One of the two masks has the opposite polarity.": (
-            lambda n, size: past(size) & ~real(n, size),
-            lambda n, size: ~past(size) & real(n, size),
+            lambda n, size: past(size) & ~valid(n, size),
+            lambda n, size: ~past(size) & valid(n, size),
         ),
         "Hide padding as keys, which are columns: you hid its rows.": (
-            lambda n, size: past(size) & real(n, size).mT
+            lambda n, size: past(size) & valid(n, size).mT
         ),
         "You hid the past: the future is what lies above the diagonal.": (
-            lambda n, size: past(size).T & real(n, size)
+            lambda n, size: past(size).T & valid(n, size)
         ),
         "The padding is off by one: with length 2, the last two columns are real.": (
-            lambda n, size: past(size) & real(n, size, 1),
-            lambda n, size: past(size) & real(n, size, -1),
+            lambda n, size: past(size) & valid(n, size, 1),
+            lambda n, size: past(size) & valid(n, size, -1),
         ),
         "The causal mask is off by one: a word sees itself, and not the next.": (
-            lambda n, size: past(size, 1) & real(n, size),
-            lambda n, size: past(size, -1) & real(n, size),
+            lambda n, size: past(size, 1) & valid(n, size),
+            lambda n, size: past(size, -1) & valid(n, size),
         ),
         "Here padding is on the left: you hid the right.": (
-            lambda n, size: past(size) & real(n, size).flip(-1)
+            lambda n, size: past(size) & valid(n, size).flip(-1)
         ),
     }
     inputs = [
@@ -175,22 +175,22 @@ def filler_for_multihead() -> Comparison:
     There True means *ignore*. ``lengths`` (B,) counts the real tokens, padding is on the right.
     """
 
-    def filler(lengths: Tensor, size: int, shift: int = 0) -> Tensor:
+    def padding(lengths: Tensor, size: int, shift: int = 0) -> Tensor:
         return torch.arange(size) >= lengths[:, None] + shift
 
     def ignored(result: Any) -> Any:  # a float mask is added: only -inf hides
-        return _added(result, lambda numbers: numbers == -torch.inf)
+        return _as_boolean(result, lambda numbers: numbers == -torch.inf)
 
     mistakes = {
         "In this module True means ignore: yours hides the words and shows the padding.": (
-            lambda n, size: ~filler(n, size),
+            lambda n, size: ~padding(n, size),
             padding_mask,
         ),
         "That hides nothing: this module takes booleans, or floats with -inf.": (
             lambda n, size: torch.zeros(len(n), size, dtype=torch.bool)
         ),
-        TIMES_INFINITY: lambda n, size: filler(n, size).float() * -math.inf,
-        LARGE: lambda n, size: filler(n, size).float() * -1e9,
+        TIMES_INFINITY: lambda n, size: padding(n, size).float() * -math.inf,
+        LARGE: lambda n, size: padding(n, size).float() * -1e9,
         "That line was for padding on the left, and there True meant may attend.": (
             lambda n, size: torch.arange(size) >= size - n[:, None]
         ),
@@ -198,26 +198,26 @@ def filler_for_multihead() -> Comparison:
             lambda n, size: torch.ones(len(n), size, dtype=torch.bool)
         ),
         "Off by one: padding begins at the column whose index is the length.": (
-            lambda n, size: filler(n, size, 1),
-            lambda n, size: filler(n, size, -1),
+            lambda n, size: padding(n, size, 1),
+            lambda n, size: padding(n, size, -1),
         ),
         "This mask has no axis for the queries: the module expects (B, S).": (
-            lambda n, size: filler(n, size)[:, None],
-            lambda n, size: filler(n, size)[:, None].expand(-1, size, -1),
+            lambda n, size: padding(n, size)[:, None],
+            lambda n, size: padding(n, size)[:, None].expand(-1, size, -1),
         ),
         "That is a causal mask, which hides the future: hide the padding.": (
             lambda n, size: ~causal_mask(size),
             lambda n, size: causal_mask(size),
         ),
         "Here padding is on the right: you hid the left.": (
-            lambda n, size: filler(n, size).flip(-1)
+            lambda n, size: padding(n, size).flip(-1)
         ),
-        "Each sequence is a row: yours are columns.": lambda n, size: filler(n, size).T,
+        "Each sequence is a row: yours are columns.": lambda n, size: padding(n, size).T,
     }
     inputs = [
         (torch.tensor(n), size) for n, size in (([4, 2, 3], 6), ([3, 1], 5), ([2, 4, 5, 3], 7))
     ]
-    return Comparison(filler, inputs, mistakes, read=ignored)
+    return Comparison(padding, inputs, mistakes, read=ignored)
 
 
 @exercise("3.5", "my_leaks", section="section 2")

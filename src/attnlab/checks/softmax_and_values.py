@@ -180,7 +180,7 @@ def sharp_temperature() -> Judge:
         if temperature < 0:
             return "A temperature is positive: a negative one lets the smaller score win."
         if round(share(temperature), 2) == 0.99:
-            return done("Right: the other word keeps 0.01, never nothing.")
+            return done("Right: the other word keeps 0.01, never 0.")
         if round(share(1 / temperature), 2) == 0.99:
             return "You multiplied the scores: a temperature divides them."
         if abs(temperature - needed) < 0.1:
@@ -230,12 +230,14 @@ def attention_sublayer() -> Comparison:
     """
     draw = normal_source()
 
-    def moved(x, W_Q, W_K, W_V, scale=None, mask=True) -> Tensor:
-        allowed = causal_mask(len(x)) if mask is True else mask
+    def moved(
+        x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, *, scale: float | None = None, **mask: Any
+    ) -> Tensor:
+        allowed = mask.get("mask", causal_mask(len(x)))
         return attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale).output
 
     def weighted(weights: Callable[[Tensor, Tensor], Tensor]) -> Callable:
-        def new(x, W_Q, W_K, W_V):
+        def new(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
             scores = (x @ W_Q) @ (x @ W_K).T / W_Q.shape[1] ** 0.5
             return x + weights(scores, causal_mask(len(x))) @ (x @ W_V)
 

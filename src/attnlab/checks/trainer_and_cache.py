@@ -23,7 +23,14 @@ def _steps(*sizes: tuple[int, int, int]) -> list[tuple[Tensor, ...]]:
 def cache_bytes() -> Comparison:
     """Write ``fn(layers, kv_heads, head_width, positions, batch, bytes_per_number)``: an int."""
 
-    def right(layers, kv_heads, head_width, positions, batch, bytes_per_number) -> Tensor:
+    def right(
+        layers: int,
+        kv_heads: int,
+        head_width: int,
+        positions: int,
+        batch: int,
+        bytes_per_number: int,
+    ) -> Tensor:
         per_position = 2 * layers * kv_heads * head_width * bytes_per_number
         return torch.tensor(per_position * positions * batch)
 
@@ -51,7 +58,15 @@ def decode_step() -> Comparison:
     is (1, d_v), and the cache comes back one row longer.
     """
 
-    def right(q_new, k_new, v_new, K, V, scale=None) -> tuple[Tensor, ...]:
+    def right(
+        q_new: Tensor,
+        k_new: Tensor,
+        v_new: Tensor,
+        K: Tensor,
+        V: Tensor,
+        *,
+        scale: float | None = None,
+    ) -> tuple[Tensor, ...]:
         K, V = torch.cat((K, k_new)), torch.cat((V, v_new))
         return attention(q_new, K, V, scale=scale).output, K, V
 
@@ -153,7 +168,7 @@ def stale_columns() -> Judge:
         ("the count for block 1", 1, first),
         ("the count for block 2", 8, second),
         ("the count for an appended word", 0, third),
-        message="Right: an edit spoils what looked at it, an appended word nothing.",
+        message="Right: an edit makes stale what attended to it; an appended word, nothing.",
     )
 
 
@@ -214,7 +229,9 @@ def rope_decode_step() -> Comparison:
     def step(in_q: int | None = 0, in_k: int | None = 0, scale: float | None = None) -> Callable:
         """A step whose query and key stand that many positions off; None: not rotated."""
 
-        def answer(q_new, k_new, v_new, K, V) -> tuple[Tensor, ...]:
+        def answer(
+            q_new: Tensor, k_new: Tensor, v_new: Tensor, K: Tensor, V: Tensor
+        ) -> tuple[Tensor, ...]:
             q_new, k_new = (
                 x if off is None else rope(x, torch.tensor([len(K) + off]))
                 for x, off in ((q_new, in_q), (k_new, in_k))
@@ -224,10 +241,12 @@ def rope_decode_step() -> Comparison:
 
         return answer
 
-    def right(q_new, k_new, v_new, K, V) -> tuple[Tensor, ...]:
+    def right(
+        q_new: Tensor, k_new: Tensor, v_new: Tensor, K: Tensor, V: Tensor
+    ) -> tuple[Tensor, ...]:
         return step()(q_new, k_new, v_new, K, V)
 
-    def turned_again(q, k, v, K, V) -> tuple[Tensor, ...]:
+    def rotated_again(q: Tensor, k: Tensor, v: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, ...]:
         return right(q, k, v, rope(K, torch.arange(len(K))), V)
 
     mistakes = {
@@ -250,8 +269,8 @@ def rope_decode_step() -> Comparison:
             lambda q, k, v, K, V: (right(q, k, v, K, V)[0], torch.cat((K, k)), torch.cat((V, v)))
         ),
         "The cached keys are rotated a second time.": (
-            turned_again,
-            lambda *x: (turned_again(*x)[0], *right(*x)[1:]),
+            rotated_again,
+            lambda *x: (rotated_again(*x)[0], *right(*x)[1:]),
         ),
         "You rotated the values too: rotate only queries and keys.": (
             lambda q, k, v, K, V: right(q, k, rope(v, torch.tensor([len(K)])), K, V),
@@ -282,24 +301,30 @@ def write_with_cache() -> Judge:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(2)  # no word comes twice in a row, so each mistake shows
         model = TinyTransformer(11, 8, n_heads=2, n_layers=1, max_length=64).requires_grad_(False)
-    model.blocks[0].attention.w_o.weight *= 20  # the next word depends on all words before it
+    model.get_parameter("blocks.0.attention.w_o.weight").mul_(20)  # so that all words matter
 
     def right(ids: Tensor, n_new: int) -> Tensor:
         return generate(model, ids, n_new)
 
     @torch.no_grad()
-    def loop(ids, n_new, feed=lambda ids, t: ids if t == 0 else ids[:, -1:], pick=-1, cached=True):
+    def loop(
+        ids: Tensor,
+        n_new: int,
+        feed: Callable[[Tensor, int], Tensor] = lambda ids, t: ids if t == 0 else ids[:, -1:],
+        pick: int = -1,
+        cached: bool = True,
+    ) -> Tensor:
         cache = model.new_cache(1) if cached else None
         for t in range(n_new):
             logits = model(feed(ids, t), cache=cache)[:, pick]
             ids = torch.cat((ids, logits.argmax(-1, keepdim=True)), dim=1)
         return ids
 
-    def last(ids, t):
+    def last(ids: Tensor, t: int) -> Tensor:
         return ids[:, -1:]
 
     @torch.no_grad()
-    def read_twice(ids, n_new):
+    def read_twice(ids: Tensor, n_new: int) -> Tensor:
         cache = model.new_cache(1)
         model(ids, cache=cache)
         for _ in range(n_new):
@@ -338,7 +363,7 @@ def write_with_cache() -> Judge:
     def judge(answer: Any) -> Verdict | str:
         if not callable(answer):
             return compare(answer)
-        fed = []  # how many ids each call of the model reads
+        fed: list[int] = []  # how many ids each call of the model reads
 
         def watched(ids: Tensor, n_new: int) -> Any:
             fed.clear()

@@ -154,7 +154,7 @@ BOTH_MASKS = Answers(
         lambda lengths, size: torch.einsum(
             "qk,bk->bqk", causal_mask(size).int(), words(lengths, size)[:, 0].int()
         ).bool(),
-        # a row of filler may be emptied: it sees nothing but filler anyway
+        # a query that is padding may be masked fully: it attends to padding only
         lambda lengths, size: both_in_a_loop(lengths, size) & words(lengths, size).mT,
     ],
     wrong=[

@@ -300,7 +300,7 @@ ADD_POSITIONS = Answers(
             ),
             (
                 lambda e, p: torch.stack([e[:, i] + p[i + 1] for i in range(e.shape[1])], dim=1),
-                "Off by one: the first word stands at position 0.",
+                "Off by one: the first word is at position 0.",
             ),
             (
                 lambda e, p: e + p[len(p) - e.shape[1] :],
