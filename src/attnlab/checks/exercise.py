@@ -40,7 +40,7 @@ class Exercise:
         self.__dict__.update(__doc__=inspect.getdoc(self.build), __signature__=signature)
 
     def __repr__(self) -> str:
-        return f"<Exercise {self.number} {self.name}>"
+        return f"<Exercise {self.number}: {self.name}({', '.join(self.variables)})>"
 
     def __call__(self, *answers: Any) -> Verdict:
         """The verdict on the answers."""
@@ -86,7 +86,7 @@ def exercises(notebook: str) -> tuple[Exercise, ...]:
         ValueError: if no exercise belongs to that notebook.
 
     >>> exercises("01")[:2]
-    (<Exercise 1.1 lookup>, <Exercise 1.2 cosine>)
+    (<Exercise 1.1: lookup(my_lookup)>, <Exercise 1.2: cosine(my_cosine)>)
     """
     numbered = {tuple(map(int, found.number.split("."))): found for found in REGISTRY.values()}
     chosen = [numbered[place] for place in sorted(numbered) if f"{place[0]:02}" == notebook]

@@ -72,8 +72,8 @@ def run(work: Callable[[], Any]) -> Any:
     thread = threading.Thread(target=contextvars.copy_context().run, args=(body,), daemon=True)
     printed = _Printed()
     with _restored(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        thread.start()
         try:
+            thread.start()
             for _ in range(round(LIMIT / 0.05)):  # on Windows a long wait cannot be interrupted
                 if over.wait(0.05):
                     break
