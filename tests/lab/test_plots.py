@@ -467,11 +467,11 @@ def drawn(draw, *arguments, **options):
 
 @pytest.mark.parametrize("drawing, change, sentence", [
     (drawn(plots.heatmap, "ab", "cde"), lambda d: d.update(torch.zeros(3, 2)),
-     "values have shape (3, 2) but the heat map is (2, 3)"),
+     "values have shape (3, 2), not (2, 3)"),
     (drawn(plots.heatmap, "ab", "cde"), lambda d: d.update(torch.zeros(1, 2, 3)),
-     "values have shape (1, 2, 3) but the heat map is (2, 3)"),
+     "values have shape (1, 2, 3), not (2, 3)"),
     (drawn(plots.vectors, "ab"), lambda d: d.update(torch.zeros(2, 3)),
-     "vectors have shape (2, 3), not (2, 2)"),
+     "values have shape (2, 3), not (2, 2)"),
     (drawn(plots.bars, "ab"), lambda d: d.update([1, 2, 3]), "values have shape (3,), not (2,)"),
     (drawn(plots.curves, ["a", "b"]), lambda d: d.update(c=[1]), "no line is called 'c': a, b"),
     (drawn(plots.curves, ["a"]), lambda d: d.update(a=[1, 2, 3], x=[1, 2]),
@@ -596,14 +596,15 @@ def every_kind():
 
 @pytest.mark.parametrize("tamper", [
     lambda p, heat, large, arrows, bars, lines, path: heat.image.set_data([[0.1, 0.2], [0.3, 0.5]]),
-    lambda p, heat, *_: heat.image.set_data(heat.data[::-1]),
-    lambda p, heat, *_: heat.image.set_data(heat.data.T),
+    lambda p, heat, *_: heat.image.set_data(heat.values[::-1]),
+    lambda p, heat, *_: heat.image.set_data(heat.values.T),
     lambda p, heat, *_: heat.cells[2].set_text("0.31"),
     lambda p, heat, *_: heat.cells[2].set_text(""),
     lambda p, heat, *_: heat.axes.set_yticklabels(["b", "a"]),
     lambda p, heat, *_: heat.axes.set_xlabel("query"),
+    lambda p, heat, *_: heat.mark(row=1),
     lambda p, heat, *_: heat.axes.set_title("Scores"),
-    lambda p, heat, large, *_: large.image.set_data(large.data[::-1]),
+    lambda p, heat, large, *_: large.image.set_data(large.values[::-1]),
     lambda p, heat, large, arrows, *_: arrows.arrows[0].set_UVC([1], [1]),
     lambda p, heat, large, arrows, *_: arrows.names[1].set_text("a"),
     lambda p, heat, large, arrows, bars, *_: bars.bars[0].set_height(0.75),

@@ -1,33 +1,28 @@
 """Pictures of tensors, drawn once and then updated in place, that describe themselves in words.
 
 What changes is marked *animated*, so that a ``Picture`` can keep everything else as a background
-and redraw only that (blitting). No pyplot, no open figures, and the user's matplotlib settings are
-neither used nor changed.
+and redraw only that (blitting).
 """
 
-import base64
-import contextlib
-import copy
 import functools
-import html
-import io
 import itertools
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 import torch
-from IPython.display import display
 from matplotlib import colormaps, font_manager
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import TightLayoutEngine
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.text import Text
-from PIL import Image, ImageDraw, ImageFont
+
+from attnlab.lab.pictures import Picture, own_settings, panels, stack
+
+__all__ = ["Picture", "panels", "stack", "heatmap", "vectors", "bars", "curves", "flow", "Drawing"]
+__all__ += ["array", "printable"]
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -45,41 +40,21 @@ KINDS = {
 # Drawn in every frame, and without influence on where the axes stand.
 _MOVING: dict[str, Any] = {"animated": True, "in_layout": False}
 
-# Every setting of matplotlib that a picture depends on. A copy, because lists such as
-# rcParams["font.sans-serif"] are shared with the defaults and are often changed in place.
-_SETTINGS = {
-    **copy.deepcopy({**matplotlib.rcParamsDefault}),
-    "font.family": ["DejaVu Sans"],
-    "font.size": 11,
-    "axes.titlesize": 11,
-    "legend.fontsize": 11,
-}
-for _name in ("backend", "backend_fallback", "interactive"):
-    _SETTINGS.pop(_name, None)
 
+def array(x: Any, *shape: int) -> np.ndarray:
+    """Any tensor, array or nested list as a float64 array, detached from its gradients.
 
-@contextlib.contextmanager
-def _own_settings() -> Iterator[None]:
-    """Create and draw with the course's settings, whatever style the user has chosen.
-
-    Matplotlib reads some settings when an artist is created and others when it is drawn.
+    Raises:
+        ValueError: it does not have the given shape.
     """
-    users = {name: dict.__getitem__(matplotlib.rcParams, name) for name in _SETTINGS}
-    dict.update(matplotlib.rcParams, _SETTINGS)  # without validating 300 values again
-    try:
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-            yield
-    finally:
-        dict.update(matplotlib.rcParams, users)
-
-
-def array(x: Any) -> np.ndarray:
-    """Any tensor, array or nested list as a float64 array, detached from its gradients."""
     if isinstance(x, torch.Tensor):
         x = x.detach().cpu().double().numpy()
     elif isinstance(x, list | tuple):
         x = [array(item) if isinstance(item, torch.Tensor) else item for item in x]
-    return np.asarray(x, dtype=float)
+    x = np.asarray(x, dtype=float)
+    if shape and x.shape != shape:
+        raise ValueError(f"values have shape {x.shape}, not {shape}")
+    return x
 
 
 def printable(token: Any, longest: int = 14) -> str:
@@ -100,149 +75,6 @@ def _number(value: float, digits: int = 2) -> str:
     return f"{value:z.{digits}f}" if abs(value) < 1e5 else f"{value:.0e}"
 
 
-def _rough(value: float, low: float, high: float, digits: int | None) -> str:
-    """A number in a summary: to 1/10 to 1/100 of an axis from ``low`` to ``high``.
-
-    So the last digits, which differ between processors, do not show. Halves are rounded up even
-    if they are a little less: 1/8 is often 0.12499999.
-    """
-    if not np.isfinite(value):
-        return _number(value)
-    digits = 2 - math.ceil(math.log10(high - low)) if digits is None else digits
-    return f"{round(float(value) + 10.0 ** (-2 - digits), digits) + 0.0:.10g}"
-
-
-class _Layout(TightLayoutEngine):
-    """A tight layout that depends on what there is now, and not on the layout before."""
-
-    def execute(self, fig: Any) -> None:
-        fig.subplots_adjust(left=0.1, right=0.9, bottom=0.1, top=0.9, wspace=0.2, hspace=0.2)
-        super().execute(fig)
-
-
-class Picture(Figure):
-    """A figure that shows itself in a notebook and describes in words what it shows.
-
-    Attributes:
-        drawings: what was drawn on it, in order.
-    """
-
-    canvas: Any  # it is an Agg canvas
-    _background: Any = None
-    _moving: list[Any]
-
-    def __init__(self, **options: Any):
-        # Not "constrained" and no rectangle: either would measure every text twice.
-        tight = _Layout(pad=0.3, w_pad=0.2, rect=None)  # type: ignore[arg-type]
-        super().__init__(facecolor="white", layout=tight, dpi=100, **options)
-        FigureCanvasAgg(self)
-        self.drawings: list[Drawing] = []
-
-    @property
-    def description(self) -> str:
-        """What the visible panels show: the descriptions of their drawings, panel by panel."""
-        visible = (axes for axes in self.axes if axes.get_visible())
-        return "\n".join(d.description for axes in visible for d in self.drawings if d.axes is axes)
-
-    @_own_settings()
-    def savefig(self, *arguments: Any, **options: Any) -> None:
-        """Save to a file, as matplotlib does, what a frame shows."""
-        self.pixels()  # places what depends on the layout
-        super().savefig(*arguments, **options)
-
-    @_own_settings()
-    def pixels(self) -> Image.Image:
-        """The picture in its present state; only what is animated is redrawn."""
-        # A change to an animated artist does not make its figure stale; any other change does.
-        if self.stale or self._background is None:
-            self.canvas.draw()
-            self._background = self.canvas.copy_from_bbox(self.bbox)
-            shown = (axes for axes in self.axes if axes.get_visible())
-            self._moving = [a for axes in shown for a in axes.get_children() if a.get_animated()]
-        else:
-            self.canvas.restore_region(self._background)
-        for drawing in self.drawings:
-            drawing.arrange()
-        for artist in sorted(self._moving, key=lambda artist: artist.get_zorder()):
-            artist.axes.draw_artist(artist)
-        return Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
-
-    def frame(self) -> bytes:
-        """The picture in its present state as PNG, encoded for speed."""
-        png = io.BytesIO()
-        self.pixels().save(png, "PNG", compress_level=1)
-        return png.getvalue()
-
-    def still(self) -> str:
-        """The picture as base64 PNG, small enough to be stored in a notebook."""
-        return _small(self.pixels())
-
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        bundle = {"image/png": self.still(), "text/plain": self.description}
-        return bundle, {"image/png": {"alt": self.description}}
-
-    def _ipython_display_(self) -> None:
-        """Show the picture and, for screen readers, its description as an output of its own.
-
-        JupyterLab and nbconvert ignore the ``alt`` in the metadata of an image, and would show
-        a ``text/html`` beside the image *instead* of it.
-        """
-        bundle, metadata = self._repr_mimebundle_()
-        display(bundle, metadata=metadata, raw=True)
-        alt = html.escape(self.description)
-        # A transparent pixel: nothing is seen even where styles are removed, as on code hosts.
-        pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
-        image = f'<img src="{pixel}" width="1" height="1" style="position: absolute" alt="{alt}">'
-        display({"text/html": image}, raw=True)
-
-
-def _small(image: Image.Image) -> str:
-    png = io.BytesIO()
-    # Pillow's default method turns grey letters purple beside a heat map of many colours.
-    colours = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    colours.save(png, "PNG", compress_level=6)
-    return base64.b64encode(png.getvalue()).decode()
-
-
-def stack(stills: Sequence[tuple[Image.Image, str]]) -> str:
-    """Several pictures one below the other, each under its sentence, as base64 PNG."""
-    pictures = [picture for picture, _ in stills]
-    font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 14)
-    width = max(picture.width for picture in pictures)
-    letters = int(width / font.getlength("n"))  # that fit on a line
-    captions = [textwrap.wrap(sentence, letters) for _, sentence in stills]
-    heights = [20 * len(lines) + 12 for lines in captions]
-    paper = Image.new("RGB", (width, sum(heights) + sum(p.height for p in pictures)), "white")
-    pen, top = ImageDraw.Draw(paper), 0
-    for picture, lines, height in zip(pictures, captions, heights, strict=True):
-        pen.rectangle((0, top, width, top + height - 6), fill="#eaf3fa")
-        for i, line in enumerate(lines):
-            pen.text((8, top + 4 + 20 * i), line, fill="black", font=font)
-        paper.paste(picture, (0, top + height))
-        top += height + picture.height
-    return _small(paper)
-
-
-@_own_settings()
-def panels(
-    n: int = 1, width: float | None = None, height: float = 3.2, ratios: Sequence[float] = (),
-    rows: int = 1,
-) -> tuple[Picture, Any]:  # fmt: skip
-    """An empty picture with ``n`` panels side by side: ``(picture, axes)``.
-
-    Args:
-        n: how many panels; with a single one, ``axes`` is that panel and not a list.
-        width, height: of the picture, in inches (100 pixels each).
-        ratios: relative widths of the panels.
-        rows: rows of ``n`` panels each, from top to bottom.
-    """
-    picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
-    axes = picture.subplots(rows, n, squeeze=False, width_ratios=ratios or None).flatten()
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-    return picture, axes[0] if len(axes) == 1 else list(axes)
-
-
 class Drawing:
     """Base class of what can be drawn on axes, updated, and described in words.
 
@@ -257,7 +89,7 @@ class Drawing:
 
     digits_in_words: int | None = None
 
-    @_own_settings()
+    @own_settings()
     def __init__(self, axes: Any, title: str):
         self.axes = axes
         self._levels: list[tuple[Any, Any]] = []  # lines and their names
@@ -265,7 +97,7 @@ class Drawing:
         axes.figure.drawings.append(self)
 
     @property
-    def data(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
         """The numbers shown, read from the artists on the axes."""
         return np.empty(0)
 
@@ -279,10 +111,26 @@ class Drawing:
     def _parts(self) -> list[str]:
         return []
 
+    def _rough(self, value: float, low: float, high: float, log: bool = False) -> str:
+        """A number in a summary: to 1/10 to 1/100 of an axis from ``low`` to ``high``.
+
+        So the last digits, which differ between processors, do not show. Halves are rounded up
+        even if they are a little less: 1/8 is often 0.12499999.
+        """
+        if not np.isfinite(value):
+            return _number(value)
+        if self.digits_in_words is not None:
+            digits = self.digits_in_words
+        elif log and value > 0:
+            digits = 1 - math.floor(math.log10(value))
+        else:
+            digits = 2 - math.ceil(math.log10(high - low))
+        return f"{round(float(value) + 10.0 ** (-2 - digits), digits) + 0.0:.10g}"
+
     def arrange(self) -> None:
         """Place and size what depends on the final size of the axes; called for every frame."""
 
-    @_own_settings()
+    @own_settings()
     def level(self, y: float, name: str, x: float = 0.99, below: bool = False) -> None:
         """Add a fixed horizontal line, such as a floor, its name above or ``below`` it."""
         line = self.axes.axhline(y, color="black", lw=1, ls=":")
@@ -322,9 +170,8 @@ def _fit(texts: Sequence[Text], width: float, height: float = math.inf) -> None:
 def _stamp(text: str, colour: str, size: float, dpi: float) -> np.ndarray:
     """A few letters as pixels, in the middle of a transparent rectangle just large enough."""
     width, height = (round(ems * size * dpi / 72) for ems in (0.8 * len(text) + 1, 2))
-    artist = Text(
-        width / 2, height / 2, text, color=colour, fontsize=size, ha="center", va="center"
-    )
+    look: dict[str, Any] = {"color": colour, "fontsize": size, "ha": "center", "va": "center"}
+    artist = Text(width / 2, height / 2, text, **look)
     artist.set_figure(Figure(dpi=dpi))
     stamp = RendererAgg(width, height, dpi)
     artist.draw(stamp)
@@ -360,7 +207,7 @@ class Heatmap(Drawing):
         labels: of ``False`` and ``True``, or of 0, 1 and 2, in a "mask".
     """
 
-    @_own_settings()
+    @own_settings()
     def __init__(
         self, axes: Any, rows: Sequence[Any], columns: Sequence[Any], values: Any = None,
         kind: str = "weights", title: str | None = None, names: Sequence[str] = ("query", "key"),
@@ -392,7 +239,7 @@ class Heatmap(Drawing):
         self.relabel(rows, columns)
         self.update(np.zeros(self.shape) if values is None else values)
 
-    @_own_settings()
+    @own_settings()
     def relabel(self, rows: Sequence[Any], columns: Sequence[Any]) -> None:
         """Set other tokens along the axes, and as many cells as they need."""
         if (len(rows), len(columns)) != self.shape:
@@ -421,11 +268,9 @@ class Heatmap(Drawing):
 
         ``mask``, ``True`` for *may attend*, marks the cells whose weight is 0 because of it.
         """
-        values = array(values)
+        values = array(values, *self.shape)
         if mask is not None:
-            values = np.where(array(mask) > 0, values, -np.inf)
-        if values.shape != self.shape:
-            raise ValueError(f"values have shape {values.shape} but the heat map is {self.shape}")
+            values = np.where(np.broadcast_to(array(mask) > 0, self.shape), values, -np.inf)
         low, high = self.image.get_clim()
         seen = np.where(np.isposinf(values), high, values)
         self.image.set_data(seen)
@@ -450,7 +295,7 @@ class Heatmap(Drawing):
         _fit(self.cells, 0.95 * box.width / self.shape[1], box.height / self.shape[0])
 
     @property
-    def data(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
         """The numbers that colour the cells: ``-inf`` if masked, NaN if there is none."""
         return np.ma.getdata(self.image.get_array())
 
@@ -464,15 +309,19 @@ class Heatmap(Drawing):
     def _parts(self) -> list[str]:
         down, across = self.axes.get_ylabel(), self.axes.get_xlabel()
         head = [f"{down} down, {across} across"] if down and across else []
+        if self.outline.get_visible():
+            (x0, y0), (x1, y1) = self.outline.get_bbox().get_points() + 0.5
+            head += [f"outlined rows {y0 + 1:g} to {y1:g}, columns {x0 + 1:g} to {x1:g}"]
         rows, columns = (self._names(axis) for axis in (0, 1))
-        if not self.cells and self.data.size > 30:
+        if not self.cells and self.values.size > 30:
             return head + self._summary(rows, columns)
-        words = [self._word(value, self.digits_in_words) for value in self.data.flat]
-        for i, (cell, value) in enumerate(zip(self.cells, self.data.flat)):  # noqa: B905
+        words = [self._word(value, self.digits_in_words) for value in self.values.flat]
+        for i, (cell, value) in enumerate(zip(self.cells, self.values.flat)):  # noqa: B905
             if (shown := cell.get_text().replace("–", "masked")) != self._word(value):
                 words[i] = f"{shown} coloured as {self._word(value)}"
         n = len(columns)
-        return head + [f"{r}: {', '.join(words[i * n : i * n + n])}" for i, r in enumerate(rows)]
+        lines = [f"{r}: {', '.join(words[i * n : i * n + n])}" for i, r in enumerate(rows)]
+        return head + lines
 
     def _names(self, axis: int) -> list[str]:
         """What is written along an axis; numbers if not every row or column has its name."""
@@ -483,8 +332,8 @@ class Heatmap(Drawing):
     def _summary(self, rows: list[str], columns: list[str]) -> list[str]:
         """Of many cells: their range and mean, and the highest one in up to eight of the rows."""
         low, high = self.image.get_clim()
-        rough = functools.partial(_rough, low=low, high=high, digits=self.digits_in_words)
-        known = np.ma.masked_invalid(self.data)
+        rough = functools.partial(self._rough, low=low, high=high)
+        known = np.ma.masked_invalid(self.values)
         parts = [f"{len(rows)} x {len(columns)} cells, {known.count()} with a number"]
         if known.count():
             parts += [f"{rough(known.min())} to {rough(known.max())}, mean {rough(known.mean())}"]
@@ -514,16 +363,14 @@ class Vectors(Drawing):
         limits: left, right, bottom and top of the axes.
     """
 
-    @_own_settings()
+    @own_settings()
     def __init__(
         self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
         limits: Sequence[float] = (-0.5, 3, -0.5, 3),
     ):  # fmt: skip
         super().__init__(axes, title)
         self.labels = [printable(t) for t in labels]
-        axes.set_xlim(limits[0], limits[1])
-        axes.set_ylim(limits[2], limits[3])
-        axes.set_aspect("equal")
+        axes.set(xlim=limits[:2], ylim=limits[2:], aspect="equal")
         axes.grid(color="#eeeeee")
         axes.axhline(0, color="#bbbbbb", lw=1)
         axes.axvline(0, color="#bbbbbb", lw=1)
@@ -545,9 +392,7 @@ class Vectors(Drawing):
 
     def update(self, values: Any) -> None:
         """Show other vectors ``(n, 2)``."""
-        values = array(values)
-        if values.shape != (len(self.labels), 2):
-            raise ValueError(f"vectors have shape {values.shape}, not {(len(self.labels), 2)}")
+        values = array(values, len(self.labels), 2)
         drawn = zip(self.arrows, self.names, self.labels, values, strict=True)
         for arrow, text, name, vector in drawn:
             arrow.set_UVC(*vector[:, None])
@@ -556,14 +401,14 @@ class Vectors(Drawing):
             text.set_text(name + numbers)
 
     @property
-    def data(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
         """The components of the arrows ``(n, 2)``: NaN if none is drawn."""
         drawn = (np.where(a.Umask, np.nan, [a.U, a.V]).ravel() for a in self.arrows)
         return np.reshape([*drawn], (-1, 2))
 
     def _parts(self) -> list[str]:
         parts = []
-        for text, (x, y) in zip(self.names, self.data, strict=True):
+        for text, (x, y) in zip(self.names, self.values, strict=True):
             numbers = "without an arrow" if np.isnan(x) else f"[{_number(x)}, {_number(y)}]"
             parts.append(f"{text.get_text()} {numbers}")
         return ["arrows " + ", ".join(parts)]
@@ -577,20 +422,17 @@ class Vectors(Drawing):
         """Positions of the names: near the tips, inside the axes, not on top of one another."""
         low, high = np.array([self.axes.get_xlim(), self.axes.get_ylim()]).T
         unit = 0.9 * min(self.axes.bbox.size / (high - low))  # pixels; both axes have the same
-        places: list[np.ndarray] = []
-        halves: list[np.ndarray] = []
-        for name, tip in zip(self.names, self.data, strict=True):
+        taken: list[tuple[np.ndarray, np.ndarray]] = []  # centres and half sizes
+        for name, tip in zip(self.names, self.values, strict=True):
             half = np.array([4.8 * len(name.get_text()), 9.0]) / unit  # half a line of bold text
             tip = np.clip(tip if np.isfinite(tip).all() else 0.0, low + half, high - half)
             up = half * (0, 1.5 if tip[1] >= 0 else -1.5)
             for place in (tip + up * steps for steps in (1, -1, 2.5, -2.5, 4)):
                 place = np.clip(place, low + half, high - half)
-                others = zip(places, halves, strict=True)
-                if all((abs(place - p) >= half + h).any() for p, h in others):
+                if all((abs(place - p) >= half + h).any() for p, h in taken):
                     break
-            places.append(place)
-            halves.append(half)
-        return places
+            taken.append((place, half))
+        return [place for place, _ in taken]
 
 
 class Bars(Drawing):
@@ -605,32 +447,27 @@ class Bars(Drawing):
         digits: decimal places of the numbers, 0 for counts.
     """
 
-    @_own_settings()
+    @own_settings()
     def __init__(
         self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
         limits: tuple[float, float] = (0.0, 1.1), digits: int = 2,
     ):  # fmt: skip
         super().__init__(axes, title)
         self.labels, self.digits = [printable(t) for t in labels], digits
-        self.bars = axes.bar(
-            range(len(labels)), np.zeros(len(labels)), color=BLUE, width=0.6, zorder=3
-        )
+        xs = range(len(labels))
+        self.bars = axes.bar(xs, [0.0 for _ in xs], color=BLUE, width=0.6, zorder=3)
         for bar in self.bars:
             bar.set_animated(True)
         _label_columns(axes, self.labels)
         axes.set_ylim(*limits)
         axes.axhline(0, color="#bbbbbb", lw=1)
-        self.numbers = [
-            axes.text(i, 0, "", ha="center", va="bottom", **_MOVING) for i in range(len(labels))
-        ]
+        self.numbers = [axes.text(x, 0, "", ha="center", va="bottom", **_MOVING) for x in xs]
         if values is not None:
             self.update(values)
 
     def update(self, values: Any) -> None:
         """Show other numbers ``(n,)``."""
-        values = array(values)
-        if values.shape != (len(self.labels),):
-            raise ValueError(f"values have shape {values.shape}, not {(len(self.labels),)}")
+        values = array(values, len(self.labels))
         low, high = self.axes.get_ylim()
         heights = np.nan_to_num(values, posinf=high, neginf=low)
         for bar, text, value, height in zip(self.bars, self.numbers, values, heights, strict=True):
@@ -639,14 +476,14 @@ class Bars(Drawing):
             text.set_position((text.get_position()[0], np.clip(height, 0, high * 0.92)))
 
     @property
-    def data(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
         """The heights of the bars ``(n,)``."""
         return np.array([bar.get_height() for bar in self.bars])
 
     def _parts(self) -> list[str]:
         parts, digits = [], self.digits if self.digits_in_words is None else self.digits_in_words
         names = (name.get_text().replace("\n", " ") for name in self.axes.get_xticklabels())
-        for name, text, height in zip(names, self.numbers, self.data, strict=True):
+        for name, text, height in zip(names, self.numbers, self.values, strict=True):
             shown, drawn = text.get_text(), _number(height, self.digits)
             differs = f"{shown} with a bar to {drawn}"
             parts.append(f"{name} {_number(height, digits) if shown == drawn else differs}")
@@ -669,7 +506,7 @@ class Curves(Drawing):
         limits: of the axes: ``xlim``, ``ylim``, ``xscale``, ``yscale``.
     """
 
-    @_own_settings()
+    @own_settings()
     def __init__(
         self, axes: Any, names: Sequence[str], title: str = "", x: str = "step", y: str = "loss",
         legend: bool = True, **limits: Any,
@@ -677,13 +514,9 @@ class Curves(Drawing):
         super().__init__(axes, title)
         axes.set(xlabel=x, ylabel=y)
         axes.grid(color="#eeeeee")
-        self.lines: dict[str, Any] = {
-            name: axes.plot([], [], color=CYCLE[i % len(CYCLE)], lw=2, zorder=3, animated=True)[0]
-            for i, name in enumerate(names)
-        }
-        self.cursor: Any = axes.axvline(
-            0, color=GREY, lw=1, ls="--", zorder=3, animated=True, visible=False
-        )
+        colours, look = itertools.cycle(CYCLE), {"zorder": 3, "animated": True}
+        self.lines = {n: axes.plot([], [], color=next(colours), lw=2, **look)[0] for n in names}
+        self.cursor = axes.axvline(0, color=GREY, lw=1, ls="--", visible=False, **look)
         self._bands: list[Any] = []
         axes.set(**dict(sorted(limits.items())))  # limits before scales: 0 has no logarithm
         for axis in (axes.xaxis, axes.yaxis):
@@ -692,10 +525,8 @@ class Curves(Drawing):
                 axis.set_minor_formatter("")
         if legend and len(names) > 1:
             shown = [printable(name, longest=40) for name in names]
-            beside = axes.legend(
-                self.lines.values(), shown, frameon=False, loc="upper left", bbox_to_anchor=(1, 1)
-            )
-            for text in beside.get_texts():
+            place = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
+            for text in axes.legend(self.lines.values(), shown, **place).get_texts():
                 text.set_parse_math(False)
 
     def update(self, x: Any = None, mark: float | None = None, **lines: Any) -> None:
@@ -713,20 +544,16 @@ class Curves(Drawing):
             self.cursor.set_visible(True)
 
     @property
-    def data(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
         """The points of all lines and the position of the cursor, flat."""
         points = [np.ravel(line.get_xydata()) for line in self.lines.values()]
         mark = self.cursor.get_xdata()[0] if self.cursor.get_visible() else np.nan
         return np.concatenate([*points, [mark]])
 
     def _parts(self) -> list[str]:
-        def rough(value: float) -> str:
-            digits = self.digits_in_words
-            if digits is None and self.axes.get_yscale() == "log" and value > 0:
-                digits = 1 - math.floor(math.log10(value))
-            low, high = self.axes.get_ylim()
-            return _rough(value, low, high, digits)
-
+        low, high = self.axes.get_ylim()
+        log = self.axes.get_yscale() == "log"
+        rough = functools.partial(self._rough, low=low, high=high, log=log)
         parts = [f"{self.axes.get_ylabel()} over {self.axes.get_xlabel()}"]
         for name, line in self.lines.items():
             x, y = line.get_xydata().T
@@ -741,7 +568,7 @@ class Curves(Drawing):
             parts.append(f"cursor at {self.cursor.get_xdata()[0]:g}")
         return parts
 
-    @_own_settings()
+    @own_settings()
     def band(self, x: Any, low: Any, high: Any, colour: str = BLUE) -> None:
         """Add a fixed band, such as the range over seeds."""
         edges = array(x), array(low), array(high)
@@ -764,7 +591,7 @@ class Flow(Drawing):
         size: width and height of every box.
     """
 
-    @_own_settings()
+    @own_settings()
     def __init__(
         self, axes: Any, boxes: Sequence[tuple[float, float, str]],
         arrows: Sequence[tuple[int, int]], title: str = "", size: tuple[float, float] = (0.8, 0.5),
@@ -773,26 +600,22 @@ class Flow(Drawing):
         axes.axis("off")
         width, height = size
         xs, ys = [box[0] for box in boxes], [box[1] for box in boxes]
-        axes.set_xlim(min(xs) - width, max(xs) + width)
-        axes.set_ylim(min(ys) - height, max(ys) + height)
+        axes.set(xlim=(min(xs) - width, max(xs) + width), ylim=(min(ys) - height, max(ys) + height))
+        box: dict[str, Any] = {"facecolor": "#eaf3fa", "edgecolor": BLUE, "lw": 1.2}
+        box["boxstyle"] = "round,pad=0,rounding_size=.06"
         self.boxes: dict[Any, Text] = {}
         for x, y, text in boxes:
-            patch = FancyBboxPatch(
-                (x - width / 2, y - height / 2), width, height, facecolor="#eaf3fa",
-                edgecolor=BLUE, lw=1.2, boxstyle="round,pad=0,rounding_size=.06",
-            )  # fmt: skip
-            axes.add_patch(patch)
+            corner = (x - width / 2, y - height / 2)
+            patch = axes.add_patch(FancyBboxPatch(corner, width, height, **box))
             self.boxes[patch] = axes.text(x, y, text, ha="center", va="center", parse_math=False)
         patches = list(self.boxes)
-        self.arrows = [
-            FancyArrowPatch(
-                boxes[a][:2], boxes[b][:2], patchA=patches[a], patchB=patches[b], color=GREY,
-                arrowstyle="-|>", mutation_scale=12, shrinkA=1, shrinkB=1, connectionstyle="arc3",
-            )
-            for a, b in arrows
-        ]  # fmt: skip
-        for arrow in self.arrows:
-            axes.add_patch(arrow)
+        look: dict[str, Any] = {"color": GREY, "arrowstyle": "-|>", "mutation_scale": 12}
+        look |= {"shrinkA": 1, "shrinkB": 1, "connectionstyle": "arc3"}
+        self.arrows = []
+        for a, b in arrows:
+            ends: dict[str, Any] = {"patchA": patches[a], "patchB": patches[b]}
+            arrow = FancyArrowPatch(boxes[a][:2], boxes[b][:2], **ends, **look)
+            self.arrows.append(axes.add_patch(arrow))
 
     def _parts(self) -> list[str]:
         ends = ([self.boxes[a.patchA], self.boxes[a.patchB]] for a in self.arrows)
