@@ -39,6 +39,8 @@ KINDS = {
 
 # Drawn in every frame, and without influence on where the axes stand.
 _MOVING: dict[str, Any] = {"animated": True, "in_layout": False}
+# Behind names that stand among lines and arrows.
+_PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3}
 
 
 def array(x: Any, *shape: int) -> np.ndarray:
@@ -133,9 +135,14 @@ class Drawing:
     @own_settings()
     def level(self, y: float, name: str, x: float = 0.99, below: bool = False) -> None:
         """Add a fixed horizontal line, such as a floor, its name above or ``below`` it."""
-        line = self.axes.axhline(y, color="black", lw=1, ls=":")
-        text = self.axes.text(x, y, name, transform=self.axes.get_yaxis_transform(), ha="right",
-                              va="top" if below else "bottom", parse_math=False)  # fmt: skip
+        line = self.axes.axhline(y, color="black", lw=1, ls=":", zorder=4, animated=True)
+        look: dict[str, Any] = {
+            "ha": "right",
+            "va": "top" if below else "bottom",
+            "parse_math": False,
+        }
+        look |= {"transform": self.axes.get_yaxis_transform(), "bbox": _PAPER, "zorder": 4}
+        text = self.axes.text(x, y, name, **look, **_MOVING)
         self._levels.append((line, text))
 
 
@@ -337,7 +344,7 @@ class Heatmap(Drawing):
         parts = [f"{len(rows)} x {len(columns)} cells, {known.count()} with a number"]
         if known.count():
             parts += [f"{rough(known.min())} to {rough(known.max())}, mean {rough(known.mean())}"]
-        for i in _spread(len(rows), 8):
+        for i in sorted({round(i) for i in np.linspace(0, len(rows) - 1, 8)}):
             row = known[i].filled(-np.inf)
             # The first of those about as high: which of equal ones is higher is up to rounding.
             first = int((row >= row.max() - 0.01 * (high - low)).argmax())
@@ -378,7 +385,6 @@ class Vectors(Drawing):
         # can all be seen, even if they are equal.
         widths = np.linspace(0.018, 0.009, len(labels)) if len(labels) > 1 else [0.012]
         shaft = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
-        paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3}
         name = {"ha": "center", "va": "center", "parse_math": False, "fontweight": "bold"}
         self.arrows, self.names = [], []
         for i, (label, width) in enumerate(zip(self.labels, widths, strict=True)):
@@ -386,7 +392,7 @@ class Vectors(Drawing):
             sizes = {"headwidth": 0.036, "headlength": 0.06, "headaxislength": 0.054}
             head = {part: size / width for part, size in sizes.items()}  # alike in all arrows
             self.arrows.append(axes.quiver(*np.zeros((4, 1)), width=width, **shaft, **head, **look))
-            self.names.append(axes.text(0, 0, label, bbox=paper, zorder=4, **name, **look))
+            self.names.append(axes.text(0, 0, label, bbox=_PAPER, zorder=4, **name, **look))
         if values is not None:
             self.update(values)
 
@@ -486,12 +492,12 @@ class Bars(Drawing):
         for name, text, height in zip(names, self.numbers, self.values, strict=True):
             shown, drawn = text.get_text(), _number(height, self.digits)
             differs = f"{shown} with a bar to {drawn}"
-            parts.append(f"{name} {_number(height, digits) if shown == drawn else differs}")
+            parts.append(f"{name}: {_number(height, digits) if shown == drawn else differs}")
         return [", ".join(parts)]
 
     def arrange(self) -> None:
         """Set the numbers as large as fits beside one another."""
-        _fit(self.numbers, 0.95 * self.axes.bbox.width / max(len(self.labels), 1))
+        _fit(self.numbers, 0.9 * self.axes.bbox.width / max(len(self.labels), 1))
 
 
 class Curves(Drawing):
@@ -557,7 +563,9 @@ class Curves(Drawing):
         parts = [f"{self.axes.get_ylabel()} over {self.axes.get_xlabel()}"]
         for name, line in self.lines.items():
             x, y = line.get_xydata().T
-            points = [f"{rough(y[i])} at {x[i]:g}" for i in _spread(y.size, 5)] or ["no points yet"]
+            # More of the start, where a loss falls.
+            shown = sorted({round((y.size - 1) / part) for part in (1e9, 16, 8, 4, 2, 1)})
+            points = [f"{rough(y[i])} at {x[i]:g}" for i in shown if y.size] or ["no points yet"]
             if np.isfinite(y).any():
                 points += [f"lowest {rough(np.nanmin(y))}", f"highest {rough(np.nanmax(y))}"]
             parts.append(f"{name}: {', '.join(points)}")
@@ -573,11 +581,6 @@ class Curves(Drawing):
         """Add a fixed band, such as the range over seeds."""
         edges = array(x), array(low), array(high)
         self._bands.append(self.axes.fill_between(*edges, color=colour, alpha=0.2, lw=0))
-
-
-def _spread(n: int, most: int) -> list[int]:
-    """Up to ``most`` indices, evenly spread over ``range(n)``, both ends included."""
-    return sorted({round(i) for i in np.linspace(0, n - 1, min(n, most))})
 
 
 class Flow(Drawing):
