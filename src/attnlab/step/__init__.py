@@ -96,7 +96,7 @@ class AttentionStep(anywidget.AnyWidget):
         if "step" in traits.get("show", ()):
             traits.setdefault("step", "project")
         super().__init__(**traits)
-        self.start = {name: getattr(self, name) for name in _KNOBS}
+        self.start = {name: getattr(self, name) for name in (*_KNOBS, "beside")}
 
     def state(self) -> dict[str, Any]:
         """Every trait of the list above, as plain data for a page."""

@@ -109,7 +109,7 @@ export function explain(state, part, name, i, j) {
   }[name]();
 }
 
-/** The formula of a stage, or of the mixture, for one word. */
+/** The formula of a stage for one word. */
 function formula(stage, { words, weights }, i) {
   const word = words[i], mix = words.map((other, j) => `${short(weights[i][j])} v_${other}`).join(" + ");
   return {
@@ -120,7 +120,7 @@ function formula(stage, { words, weights }, i) {
     softmax: "exp(score) / sum of exp(scores): shares that add up to 1",
     mix: `z_${word} = ${mix}`,
     add: `x_${word} + z_${word}: the residual connection`,
-  }[stage || "mix"];
+  }[stage];
 }
 
 // --- Building blocks of the page ---
@@ -143,8 +143,8 @@ function draw(parent, tag, attributes = {}, text = "") {
   return node;
 }
 
-const KNOBS = ["phrase", "query", "W_Q", "W_K", "W_V", "temperature", "causal"]; // what Undo restores
-const NAMES = [...KNOBS, "phrases", "beside", "embeddings", "step", "show", "goal", "when", "colours", "sentences"];
+const KNOBS = ["phrase", "beside", "query", "W_Q", "W_K", "W_V", "temperature", "causal"]; // what Undo restores
+const NAMES = [...KNOBS, "phrases", "embeddings", "step", "show", "goal", "when", "colours", "sentences"];
 const LIMIT = 3; // of an entry
 const PRESETS = { identity: [[1, 0], [0, 1]], zero: [[0, 0], [0, 0]], swap: [[0, 1], [1, 0]],
   "rotation by 90°": [[0, 1], [-1, 0]], "scale by 2": [[2, 0], [0, 2]] };
@@ -301,7 +301,7 @@ function render({ model, el, history }) {
   if (has("temperature")) {
     const choose = (temperature, settled) => put({ temperature }, settled);
     const [slider, slide] = range("temperature", 0.1, 5, () => model.get("temperature"), choose);
-    const value = element("output"), label = element("label", {}, "temperature", slider, value);
+    const value = element("b"), label = element("label", {}, "temperature", slider, value);
     add(corner, [label, () => { slide(); value.textContent = fixed(state.temperature, 1); }]);
   }
   if (has("causal")) {
@@ -335,6 +335,7 @@ function render({ model, el, history }) {
 
   // Pointing and focusing say where a number comes from; what has the focus comes back afterwards.
   let focused, pointed;
+  const whole = ["words", "weights", "output", "plane"].some(has) ? "mix" : "score";
   function look() {
     for (const node of marked) node.classList.remove("at", "from");
     marked = [];
@@ -348,7 +349,7 @@ function render({ model, el, history }) {
       }));
     };
     const [text, from] = name ? explain(state, part, name, i, j)
-      : i === undefined ? [formula(state.step, part, part.query), []] : [formula("mix", part, i), [["weights", i]]];
+      : i === undefined ? [formula(state.step || whole, part, part.query), []] : [formula(whole, part, i), [["weights", i]]];
     write(note, text);
     for (const source of from) mark("from", ...source);
     if (name) mark("at", name, i, j);
@@ -516,7 +517,8 @@ function render({ model, el, history }) {
     focused = pointed = undefined;
     const panels = state.show.filter((name) => name in PANELS);
     const above = panels.some((name) => editors[`W_${name}`]); // matrices stand above what they make
-    const columns = panels.map((name) => {
+    const columns = state.show.filter((name) => name in PANELS || (name in editors && !panels.includes(name[2]))).map((name) => {
+      if (name in editors) return editors[name].node;
       const [title, made, stage] = PANELS[name], caption = element("span", { className: "made" });
       write(caption, made);
       const make = { words: links, plane }[name] ?? ((p) => grid(p, name));
@@ -532,10 +534,8 @@ function render({ model, el, history }) {
       return element("div", { className: late ? "column late" : "column" }, upper, panel);
     });
     if (!above || !panels.includes("X")) bar.append(corner);
-    const loose = Object.keys(editors).filter((name) => !panels.includes(name[2])).map((name) => editors[name].node);
     const late = columns.filter((node) => node.classList.contains("late"));
     const bands = late.length < 4 ? [columns] : [columns.filter((node) => !late.includes(node)), late];
-    bands[0].unshift(...loose);
     board.replaceChildren(...bands.map((nodes) => element("div", { className: "band" }, ...nodes)));
     const words = [...new Set(all.flatMap((part) => part.words))];
     let group;
