@@ -344,8 +344,8 @@ def test_all_of_it_is_on_one_screen_in_letters_that_can_be_read(lab, number):
     assert step.bounding_box()["height"] <= SCREEN
     sizes = step.evaluate(
         """step => [...step.querySelectorAll("text, p, input, button, select, span, label, legend")]
-            .filter(x => !x.closest("[hidden], sub, .unseen") && !["radio", "range"].includes(x.type))
-            .filter(x => x.type !== "checkbox")
+            .filter(x => !x.closest("[hidden], sub, .unseen"))
+            .filter(x => !["radio", "range", "checkbox"].includes(x.type))
             .map(x => parseFloat(getComputedStyle(x).fontSize))"""
     )
     assert min(sizes) >= 14.7
