@@ -536,7 +536,7 @@ function render({ model, el, history }) {
     if (!above || !panels.includes("X")) bar.append(corner);
     const late = columns.filter((node) => node.classList.contains("late"));
     const bands = late.length < 4 ? [columns] : [columns.filter((node) => !late.includes(node)), late];
-    board.replaceChildren(...bands.map((nodes) => element("div", { className: "band" }, ...nodes)));
+    board.replaceChildren(...bands.map((nodes, n) => element("div", { className: n ? "band chain" : "band" }, ...nodes)));
     const words = [...new Set(all.flatMap((part) => part.words))];
     let group;
     [group, ask] = choices("who asks", words, () => all[0].words[all[0].query], (query) => put({ query }), "words");
