@@ -172,19 +172,22 @@ class AttentionStep(anywidget.AnyWidget):
         return {**live, "image/png": self._still().still()}, {**metadata, **alt}
 
     def _still(self) -> plots.Picture:
-        """The grids shown, one row of them for each phrase, for places without a kernel."""
-        names = [_PICTURES.get(name, name) for name in self.show]
-        names, parts = [name for name in dict.fromkeys(names) if name in _GRIDS], self.parts
-        picture, axes = plots.panels(len(names), height=2.6 * len(parts), rows=len(parts))
-        panels = iter(axes if isinstance(axes, list) else [axes])
-        for part in parts:
-            for name in names:
-                (title, kind), words, values = _GRIDS[name], part["words"], part[name]
-                if name == "weights":
-                    values = values.masked_fill(part["masked"].isinf(), -torch.inf)
-                square = kind != "values"
-                across, sides = (words, ("query", "key")) if square else (["0", "1"], ("", ""))
-                plots.heatmap(next(panels), words, across, values, kind, title, sides)
+        """The grids shown, at most four in a row, for places without a kernel."""
+        names = {_PICTURES.get(name, name) for name in self.show}
+        grids = [(part, name) for part in self.parts for name in _GRIDS if name in names]
+        columns = min(len(grids) // len(self.parts), 4) or 1
+        rows = max(math.ceil(len(grids) / columns), 1)
+        picture, axes = plots.panels(columns, height=2.4 * rows, rows=rows)
+        panels = list(axes) if isinstance(axes, list) else [axes]
+        for empty in panels[len(grids) :]:
+            empty.set_visible(False)
+        for panel, (part, name) in zip(panels, grids, strict=False):
+            (title, kind), words, values = _GRIDS[name], part["words"], part[name]
+            if name == "weights":
+                values = values.masked_fill(part["masked"].isinf(), -torch.inf)
+            square = kind != "values"
+            across, sides = (words, ("query", "key")) if square else (["0", "1"], ("", ""))
+            plots.heatmap(panel, words, across, values, kind, title, sides)
         return picture
 
 
