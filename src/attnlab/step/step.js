@@ -136,10 +136,9 @@ function set(node, attributes) {
 }
 
 function draw(parent, tag, attributes = {}, text = "") {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  const node = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", tag));
   set(node, attributes);
   node.textContent = text;
-  parent.append(node);
   return node;
 }
 
@@ -166,8 +165,8 @@ export function parse(text) {
 // --- The view ---
 
 function render({ model, el, history }) {
-  const read = () => Object.fromEntries(NAMES.map((name) => [name, model.get(name)]));
-  let state = read(), all = parts(state), quiet = false;
+  const read = (names) => Object.fromEntries(names.map((name) => [name, model.get(name)]));
+  let state = read(NAMES), all = parts(state), quiet = false;
   const has = (name) => state.show.includes(name);
   const shown = (panel) => !state.step || PANELS[panel][2] <= STAGES.indexOf(state.step);
   const ink = (word, alphas = ["", ""]) =>
@@ -196,10 +195,9 @@ function render({ model, el, history }) {
     changed();
     model.save_changes();
   }
-  const snapshot = () => Object.fromEntries(KNOBS.map((name) => [name, model.get(name)]));
-  history.last ??= snapshot();
   function record() {
-    const now = snapshot();
+    const now = read(KNOBS);
+    history.last ??= now;
     if (history.dragging || JSON.stringify(now) === JSON.stringify(history.last)) return;
     history.past.push(history.last);
     history.last = now;
@@ -241,22 +239,16 @@ function render({ model, el, history }) {
       next[i][j] = Math.min(Math.max(Math.round(x * 1e9) / 1e9, -LIMIT), LIMIT);
       put({ [name]: next }, settled);
     };
-    const field = element("input", { type: "text", inputMode: "decimal", autocomplete: "off", role: "spinbutton",
-      ariaLabel: label, ariaValueMin: -LIMIT, ariaValueMax: LIMIT });
+    const field = element("input", { type: "text", inputMode: "decimal", autocomplete: "off", ariaLabel: label });
     const [slider, slide] = range(`${label}, slider`, -LIMIT, LIMIT, get, choose);
     const box = element("div", { className: "entry" }, field, slider);
     const show = () => {
       const x = get();
       field.value = `${Math.round(x * 100) / 100}`.replace("-", "−");
-      field.ariaValueNow = x;
-      box.style.setProperty("--tint", `var(${x < 0 ? "--negative" : "--positive"})`);
-      box.style.setProperty("--strength", `${(Math.abs(x) / LIMIT) * 100}%`);
+      box.style = `--tint: var(${x < 0 ? "--negative" : "--positive"}); --strength: ${(Math.abs(x) / LIMIT) * 100}%`;
       slide();
     };
     field.addEventListener("focus", () => field.select());
-    field.addEventListener("keydown", ({ key }) => {
-      if (key === "ArrowUp" || key === "ArrowDown") choose(get() + (key === "ArrowUp" ? 0.1 : -0.1));
-    });
     field.addEventListener("change", () => {
       const text = field.value, x = parse(text);
       if (x !== undefined) choose(x);
@@ -361,12 +353,12 @@ function render({ model, el, history }) {
     node.addEventListener("blur", () => { focused = undefined; look(); });
   }
   // One cell of a grid is in the tab order; arrow keys move on from there.
-  const MOVES = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
+  const moves = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
   function rove(table) {
     table.forEach((row, i) => row.forEach((node, j) => {
       set(node, { tabindex: i + j ? -1 : 0 });
       node.addEventListener("keydown", (event) => {
-        const [down, right] = MOVES[event.key] ?? [], next = table[i + down]?.[j + right];
+        const [down, right] = moves[event.key] ?? [], next = table[i + down]?.[j + right];
         if (down !== undefined) event.preventDefault();
         if (!next) return;
         for (const other of table.flat()) set(other, { tabindex: other === next ? 0 : -1 });
@@ -471,7 +463,8 @@ function render({ model, el, history }) {
 
   function plane(p) {
     const { words } = all[p], size = 200, centre = size / 2;
-    const svg = picture(size, size, "img"), ticks = draw(svg, "path", { class: "ticks" });
+    const svg = picture(size, size, "img"), lattice = [-0.8, -0.4, 0.4, 0.8].map((n) => centre + n * (centre - 4));
+    draw(svg, "path", { class: "ticks", d: lattice.map((x) => `M${x} 0V${size}M0 ${x}H${size}`).join("") });
     draw(svg, "path", { class: "axes", d: `M${centre} 0V${size}M0 ${centre}H${size}` });
     const many = (tag, kind, paint, text = () => "") => words.map((word) =>
       draw(svg, tag, { x1: centre, y1: centre, r: 5, class: kind, style: `${paint}: ${ink(word)}` }, text(word)));
@@ -483,8 +476,6 @@ function render({ model, el, history }) {
       const largest = Math.max(...V.flat().map(Math.abs));
       const reach = [2.5, 5, 10, 20].find((limit) => largest <= limit) ?? largest, unit = (centre - 4) / reach;
       const at = ([x, y]) => [centre + x * unit, centre - y * unit], [cx, cy] = at(output[query]);
-      const lattice = [-2, -1, 1, 2].map((n) => centre + n * 0.4 * reach * unit);
-      set(ticks, { d: lattice.map((x) => `M${x} 0V${size}M0 ${x}H${size}`).join("") });
       const placed = [{ x: cx, y: cy, half: 8 }]; // each name beside its point, inside, not on another
       const place = (label, text, [px, py]) => {
         const half = wide(text) / 2 + 2, inside = (x, room) => Math.min(Math.max(x, room), size - room);
@@ -545,7 +536,7 @@ function render({ model, el, history }) {
 
   function changed() {
     if (quiet) return;
-    state = read();
+    state = read(NAMES);
     all = parts(state);
     record();
     const structure = JSON.stringify(all.map((part) => part.words));
@@ -568,21 +559,20 @@ function render({ model, el, history }) {
   const goal = element("p", { className: "goal", hidden: !state.goal }, element("b", { textContent: "Try: " }), aim, done);
   const gone = element("p", { className: "note", hidden: true });
   gone.textContent = "The kernel has gone: the page still computes, but Python no longer follows. Run this cell again.";
-  function follow() { // called by Jupyter, with its own view as `this`
-    gone.hidden = this.model.comm_live;
-  }
   const root = element("div", { className: "attnlab-step", role: "group", ariaLabel: "one step of attention", tabIndex: -1 },
     goal, says, bar, board, note, gone, status);
-  root.addEventListener("keydown", (event) => event.stopPropagation()); // Lab has one-key shortcuts
+  // Lab has one-key shortcuts: x cuts a cell. Shift+Enter reaches it, and so does Ctrl+S.
+  root.addEventListener("keydown", (event) => {
+    const saves = (event.ctrlKey || event.metaKey) && event.key === "s";
+    if (!saves && !(event.shiftKey && event.key === "Enter")) event.stopPropagation();
+  });
   write(aim, state.goal);
   el.append(root);
   for (const name of NAMES) model.on(`change:${name}`, changed);
-  model.on("comm_live_update", follow);
+  model.on("comm_live_update", function () { gone.hidden = this.model.comm_live; }); // `this`: Jupyter's view
   changed();
   clearTimeout(timer); // nothing to announce yet
-  return () => {
-    for (const name of NAMES) model.off(`change:${name}`, changed);
-    model.off("comm_live_update", follow);
+  return () => { // what listens to the model goes with the view
     clearInterval(playing);
     clearTimeout(timer);
   };
@@ -600,7 +590,6 @@ export function mount(el, options) {
     },
     save_changes() {},
     on(event, callback) { heard[event] = callback; },
-    off(event) { delete heard[event]; },
   };
   render({ model, el, history: { past: [] } });
   return model;
