@@ -1,0 +1,64 @@
+"""Running a cell again closes what its previous run made, so that nothing piles up."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import ipywidgets as widgets
+from IPython import get_ipython
+
+
+class Run(NamedTuple):
+    """One execution of one cell; both names are unique in a kernel."""
+
+    cell: str
+    message: str
+
+
+class Closable(Protocol):
+    """What a cell makes and a later run of it replaces."""
+
+    def retire(self) -> None:
+        """Close the widgets and let go of all that needs memory; called once."""
+
+
+_made: dict[str, tuple[Run, list[Closable]]] = {}  # cell -> its latest run and what that made
+
+
+def running() -> Run | None:
+    """The execution under way, or None outside the cells of a Jupyter kernel.
+
+    A cell is known by the id that JupyterLab and VS Code send with it; where none is sent, by its
+    text.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    message = kernel.get_parent() if kernel else {}
+    if message.get("header", {}).get("msg_type") != "execute_request":
+        return None  # a callback, say
+    cell = message["metadata"].get("cellId") or message["content"]["code"]
+    return Run(cell, message["header"]["msg_id"])
+
+
+def register(thing: Closable) -> Run | None:
+    """Note what the running cell makes; what an earlier run of it made is closed.
+
+    All that one run makes stays, in a loop or by a function that it calls. What is made outside a
+    cell, as in a script or a callback, is never closed.
+    """
+    run = running()
+    if run is not None:
+        made = _made.get(run.cell)
+        if made is None or made[0] != run:
+            _made[run.cell] = run, []
+            for old in made[1] if made else ():
+                old.retire()
+        _made[run.cell][1].append(thing)
+    return run
+
+
+def close(*parts: Any, keep: Sequence[widgets.Widget] = ()) -> None:
+    """Close widgets with their children, layouts and styles, except those to ``keep``."""
+    for part in parts:
+        if isinstance(part, widgets.Widget) and part not in keep:
+            close(*getattr(part, "children", ()), keep=keep)
+            part.close()
+            close(getattr(part, "layout", None), getattr(part, "style", None))
