@@ -61,7 +61,7 @@ class OnPage:
 
     def __init__(self, page, number=0):
         self.page = page
-        self.box = page.locator(".widget-vbox:has(> .attnlab-screen)").nth(number)
+        self.box = page.locator(".widget-vbox:has(.attnlab-screen img:not([hidden]))").nth(number)
         screen = self.box.locator(".attnlab-screen")
         self.status, self.alert = screen.get_by_role("status"), screen.get_by_role("alert")
 

@@ -1,17 +1,10 @@
 """Running a cell again closes what its previous run made, so that nothing piles up."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import ipywidgets as widgets
 from IPython import get_ipython
-
-
-class Run(NamedTuple):
-    """One execution of one cell; both names are unique in a kernel."""
-
-    cell: str
-    message: str
 
 
 class Closable(Protocol):
@@ -21,11 +14,11 @@ class Closable(Protocol):
         """Close the widgets and let go of all that needs memory; called once."""
 
 
-_made: dict[str, tuple[Run, list[Closable]]] = {}  # cell -> its latest run and what that made
+_made: dict[str, tuple[Any, list[Closable]]] = {}  # cell -> its latest run and what that made
 
 
-def running() -> Run | None:
-    """The execution under way, or None outside the cells of a Jupyter kernel.
+def running() -> tuple[str, str] | None:
+    """The cell being executed and its execution, or None outside the cells of a Jupyter kernel.
 
     A cell is known by the id that JupyterLab and VS Code send with it; where none is sent, by its
     text.
@@ -35,10 +28,10 @@ def running() -> Run | None:
     if message.get("header", {}).get("msg_type") != "execute_request":
         return None  # a callback, say
     cell = message["metadata"].get("cellId") or message["content"]["code"]
-    return Run(cell, message["header"]["msg_id"])
+    return cell, message["header"]["msg_id"]
 
 
-def register(thing: Closable) -> Run | None:
+def register(thing: Closable) -> tuple[str, str] | None:
     """Note what the running cell makes; what an earlier run of it made is closed.
 
     All that one run makes stays, in a loop or by a function that it calls. What is made outside a
@@ -46,12 +39,13 @@ def register(thing: Closable) -> Run | None:
     """
     run = running()
     if run is not None:
-        made = _made.get(run.cell)
-        if made is None or made[0] != run:
-            _made[run.cell] = run, []
-            for old in made[1] if made else ():
+        latest, things = _made.get(run[0], (None, []))
+        if latest != run:
+            _made[run[0]] = run, [thing]
+            for old in things:
                 old.retire()
-        _made[run.cell][1].append(thing)
+        else:
+            things.append(thing)
     return run
 
 

@@ -4,6 +4,7 @@ An explorer redraws a retained figure into one PNG. No pyplot, no ``Output`` wid
 """
 
 import asyncio
+import collections
 import inspect
 import io
 import itertools
@@ -14,6 +15,7 @@ from typing import Any
 
 import ipywidgets as widgets
 import torch
+import traitlets
 from PIL import Image
 
 from attnlab.lab import cells
@@ -54,15 +56,9 @@ class Explorer(widgets.VBox):
     """
 
     def __init__(
-        self,
-        picture: Picture,
-        show: Callable[..., str | Iterator[str]],
-        *,
-        goal: str,
-        more: Sequence[str] = (),
-        stills: Sequence[dict[str, Any]] = (),
-        **knobs: widgets.Widget,
-    ):
+        self, picture: Picture, show: Callable[..., Any], *, goal: str, more: Sequence[str] = (),
+        stills: Sequence[dict[str, Any]] = (), **knobs: widgets.Widget,
+    ):  # fmt: skip
         unknown = [name for name in [*more, *(n for s in stills for n in s)] if name not in knobs]
         if unknown:
             raise ValueError(f"no knob is called {unknown[0]!r}: {', '.join(knobs)}")
@@ -76,10 +72,9 @@ class Explorer(widgets.VBox):
         self._made_in = cells.register(self)
 
         self.screen = Screen()
-        self._stop = widgets.Button(
-            description="Stop", icon="stop", disabled=True, layout=widgets.Layout(width="6em"),
-            tooltip="Stop the work that is under way",
-        )  # fmt: skip
+        stop = {"icon": "stop", "tooltip": "Stop the work that is under way"}
+        self._stop = widgets.Button(description="Stop", disabled=True, **stop)
+        self._stop.layout.width = "6em"
         self._stop.on_click(lambda _: self.stop())
         for name, knob in knobs.items():
             if not getattr(knob, "description", ""):
@@ -88,26 +83,21 @@ class Explorer(widgets.VBox):
         first = [knob for name, knob in knobs.items() if name not in more]
         if inspect.isgeneratorfunction(show):
             first.append(self._stop)
-        rows = [widgets.HTML(f"<b>Try:</b> {escape(goal)}"), _row(first), self.screen]
-        self._more, self._unfold = {name: knobs[name] for name in more}, None
+        task = widgets.HTML(f"<b>Try:</b> {escape(goal)}", tooltip="")
+        rows = [task, _row(first), self.screen]
+        self._more: dict[str, Any] = {name: knobs[name] for name in more}
         if more:
             # Not an Accordion: its title cannot be reached by keyboard.
+            show_all = {"icon": "sliders", "tooltip": "Show or hide them"}
+            self._unfold = widgets.ToggleButton(description="More knobs", **show_all)
             hidden = _row(list(self._more.values()))
-            hidden.layout.display = "none"
-            self._unfold = widgets.ToggleButton(
-                value=False, description="More knobs", icon="sliders", tooltip="Show or hide them"
-            )
-            self._unfold.observe(
-                lambda change: setattr(
-                    hidden.layout, "display", "flex" if change["new"] else "none"
-                ),
-                names="value",
-            )
+            look = {True: "flex", False: "none"}
+            traitlets.dlink((self._unfold, "value"), (hidden.layout, "display"), look.get)
             rows[2:2] = [self._unfold, hidden]
         self.children = rows
         # The first picture is drawn at once and in full, so that what a notebook stores is the
         # end of the run and the author sees an error as an error.
-        self._draw(self._show(**self.values()), wait=True)
+        self._say(self._run(self.values()))
 
     def values(self) -> dict[str, Any]:
         """The value of every knob, as ``show`` gets it."""
@@ -121,28 +111,26 @@ class Explorer(widgets.VBox):
         work, reached = self._drop(), self.sentence
         if work is None:
             return
-        last: list[str] = []
         try:
-            if inspect.getgeneratorstate(work) == inspect.GEN_SUSPENDED:
-                last = [work.send(True), *itertools.islice(work, 1)]
+            begun = inspect.getgeneratorstate(work) == inspect.GEN_SUSPENDED
+            last = [work.send(True), *itertools.islice(work, 1)] if begun else []
             work.close()
-        except StopIteration:
+            if len(last) == 1:
+                return self._say(last[0])
+        except StopIteration:  # it had nothing more to say
             pass
         except Exception as problem:
             return self._fail(problem)
-        if len(last) == 1:
-            return self._say(last[0])
         frame, sentence, alt = self._complete
         self._put(frame, f"Stopped at: {reached} The last complete result: {sentence}", alt)
 
     def retire(self) -> None:
         """Close the widgets and let go of the picture and ``show``: the cell has run again."""
         self._drop()
-        foreign = []
         for knob in self.knobs.values():
             knob.unobserve(self._on_change, names="value")
-            if getattr(knob, "made_in", None) != self._made_in:
-                foreign.append(knob)  # made by another cell, which may use it elsewhere
+        # A knob that another cell made may be in use elsewhere.
+        foreign = [k for k in self.knobs.values() if getattr(k, "made_in", None) != self._made_in]
         cells.close(self, self._stop, keep=foreign)
         # What is left is small: IPython keeps each result of a cell in Out.
         self.children, self.knobs, self._more = [], {}, {}
@@ -162,21 +150,17 @@ class Explorer(widgets.VBox):
         try:
             if work := self._drop():
                 work.close()
-            self._draw(self._show(**self.values()))
+            result: Any = self._show(**self.values())
+            if not inspect.isgenerator(result):
+                return self._say(result)
+            try:
+                play = asyncio.get_running_loop().create_task
+            except RuntimeError:  # no event loop: a script or a test
+                return self._say(_last(result))
+            self._work, self._task = result, play(self._play(result))
+            self._stop.disabled = False
         except Exception as problem:
             self._fail(problem)
-
-    def _draw(self, result: Any, wait: bool = False) -> None:
-        if not inspect.isgenerator(result):
-            return self._say(result)
-        try:
-            loop = None if wait else asyncio.get_running_loop()
-        except RuntimeError:  # no event loop: a script or a test
-            loop = None
-        if loop is None:
-            return self._say(_last(result))
-        self._stop.disabled = False
-        self._work, self._task = result, loop.create_task(self._play(result))
 
     async def _play(self, frames: Iterator[str]) -> None:
         sentence = None
@@ -202,7 +186,9 @@ class Explorer(widgets.VBox):
 
     def _put(self, frame: bytes, sentence: str, alt: str, alert: str = "") -> None:
         large = _LARGE.sub(r'<b style="font-size:1.7em">\1</b>', escape(sentence))
-        self.screen.show(frame=frame, alt=alt, status=callout(large), alert=alert)
+        with self.screen.hold_sync():  # one message
+            self.screen.frame, self.screen.alt = frame, alt
+            self.screen.status, self.screen.alert = callout(large), alert
         self.sentence = _LARGE.sub(r"\1", sentence)
         self.text = f"{self.sentence}\n{alt}".strip()
 
@@ -211,11 +197,8 @@ class Explorer(widgets.VBox):
         self.error = f"{type(problem).__name__}: {problem}"
         alert = f"This setting did not work, so the picture is an earlier one. {escape(self.error)}"
         self._put(*self._complete, alert=callout(alert, "bad"))
-        if self._unfold is not None and any(
-            re.search(rf"\b{re.escape(word)}\b", self.error)
-            for name, knob in self._more.items()
-            for word in (name, knob.description)
-        ):
+        names = [name for k, knob in self._more.items() for name in (k, knob.description)]
+        if names and re.search(rf"\b({'|'.join(map(re.escape, names))})\b", self.error):
             self._unfold.value = True
 
     def __repr__(self) -> str:
@@ -241,18 +224,14 @@ class Explorer(widgets.VBox):
         sentence = _LARGE.sub(r"\1", self._run(values))
         return self.picture.pixels(), sentence, f"{sentence}\n{self.picture.text}".strip()
 
-    def _run(self, values: dict[str, Any]) -> str:
+    def _run(self, values: dict[str, Any]) -> Any:
         """Update the drawings, to the end if it is long work, without a frame."""
         result = self._show(**values)
         return _last(result) if inspect.isgenerator(result) else result
 
 
 def _last(sentences: Iterator[str]) -> Any:
-    """The last one: the work in between is done, and its frames are not drawn."""
-    last = None
-    for sentence in sentences:
-        last = sentence
-    return last
+    return next(iter(collections.deque(sentences, maxlen=1)), None)
 
 
 def _row(children: Sequence[widgets.Widget]) -> widgets.Box:

@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
-import anywidget
 import ipywidgets as widgets
 import torch
 import traitlets
 
 from attnlab.lab import cells
-from attnlab.lab.page import STYLES, script
+from attnlab.lab.page import OnPage, script
 
 Cells = tuple[tuple[float, ...], ...]
 
@@ -37,21 +36,19 @@ def number(text: str) -> float:
     return value
 
 
-class _Knob(anywidget.AnyWidget):
+class _Knob(OnPage):
     """What a slider and a matrix share: their range, and how the page asks for something.
 
     The page sets ``asked``, a state and not a message: a message would overtake the values of a
     gesture that are still queued.
     """
 
-    _css = STYLES
     value = traitlets.TraitType(()).tag(sync=True)  # Any would let None pass unchecked
     description = traitlets.Unicode().tag(sync=True)
     low = traitlets.Float().tag(sync=True)
     high = traitlets.Float().tag(sync=True)
     step = traitlets.Float().tag(sync=True)
     asked = traitlets.Dict().tag(sync=True)
-    kernel_gone = traitlets.Bool(False).tag(sync=True)  # only the page sets it
 
     def __init__(self, **traits: Any):
         self.made_in = cells.running()
@@ -72,39 +69,37 @@ class _Knob(anywidget.AnyWidget):
 
 
 class Slider(_Knob):
-    """A number to drag, to type, or to move with arrow keys."""
+    """A number from ``low`` to ``high`` to drag, to type, or to move with arrow keys.
+
+    Its steps are whole numbers if all arguments are ints.
+    """
 
     _esm = script("slider")
-    whole = traitlets.Bool().tag(sync=True)
+
+    def __init__(
+        self, low: float, high: float, value: float, step: float | None = None, label: str = ""
+    ):
+        self._whole = all(isinstance(x, int) for x in (low, high, value, step or 1))
+        step = step or (1 if self._whole else 0.1)
+        super().__init__(value=value, low=low, high=high, step=step, description=label)
 
     @traitlets.validate("value")
     def _check(self, proposal: Any) -> float:
-        value = proposal["value"]
+        value, name = proposal["value"], self.description or "slider"
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            name = self.description or "slider"
             raise traitlets.TraitError(f"{name} must be a finite number, not {value!r}")
         value = min(max(float(value), self.low), self.high)
-        if not self.whole:
+        if not self._whole:
             return value
-        last = math.floor((self.high - self.low) / self.step)
+        last = (self.high - self.low) // self.step
         return int(self.low + self.step * min(round((value - self.low) / self.step), last))
 
     def _do(self, what: str, text: str | None, at: Any) -> None:
         self.value = number(text or "")
 
 
-def slider(
-    low: float, high: float, value: float, step: float | None = None, label: str = ""
-) -> Slider:
-    """A number from ``low`` to ``high``; whole numbers if all are ints."""
-    whole = all(isinstance(x, int) for x in (low, high, value, 1 if step is None else step))
-    return Slider(
-        value=value, low=low, high=high, step=step or (1 if whole else 0.1), whole=whole,
-        description=label,
-    )  # fmt: skip
-
-
-def _marked(knob: widgets.Widget) -> widgets.Widget:
+def _plain(kind: Callable[..., Any], label: str, **options: Any) -> widgets.Widget:
+    knob = kind(description=label, tooltip="", **options)  # without one, the page shows "null"
     knob.made_in = cells.running()
     return knob
 
@@ -112,68 +107,71 @@ def _marked(knob: widgets.Widget) -> widgets.Widget:
 def choice(options: Sequence[Any], value: Any = None, label: str = "") -> widgets.Widget:
     """One of a few options, all visible; pairs are ``(text, value)``."""
     first = options[0][1] if isinstance(options[0], tuple) else options[0]
-    return _marked(widgets.ToggleButtons(
-        options=list(options), value=first if value is None else value, description=label,
-        style={**_WIDE, "button_width": "initial"},
-    ))  # fmt: skip
+    value, style = first if value is None else value, {**_WIDE, "button_width": "initial"}
+    return _plain(widgets.ToggleButtons, label, options=list(options), value=value, style=style)
 
 
 def toggle(value: bool, label: str = "") -> widgets.Widget:
     """On or off."""
-    return _marked(widgets.Checkbox(
-        value=value, description=label, indent=False, layout=widgets.Layout(width="auto")
-    ))  # fmt: skip
+    layout = widgets.Layout(width="auto")
+    return _plain(widgets.Checkbox, label, value=value, indent=False, layout=layout)
 
 
 def phrase(value: str, label: str = "") -> widgets.Widget:
     """A phrase to type; it counts when Enter is pressed or the field is left."""
-    return _marked(widgets.Text(
-        value=value, description=label, style=_WIDE, continuous_update=False,
-        layout=widgets.Layout(width="340px"),
-    ))  # fmt: skip
+    options = {"style": _WIDE, "layout": widgets.Layout(width="340px")}
+    return _plain(widgets.Text, label, value=value, continuous_update=False, **options)
 
 
 class Matrix(_Knob):
     """A small matrix to be edited: each entry can be dragged, typed, or moved with arrow keys.
 
-    The browser's half is ``matrix.js``; it ships with the package and needs no network.
+    Args:
+        rows, columns: its shape. A 2 x 2 offers presets.
+        start: nested list or tensor of that shape; where Reset goes back to; the identity if
+            omitted.
+        low, high, step: of every entry.
+        label: its name, such as ``W_Q``.
+        row_names: names of the rows, where they are tokens.
 
     Attributes:
         value: rows of numbers, as nested tuples; may be set to a list or a tensor, too. Entries
             are kept between ``low`` and ``high``.
-        description: its name, such as ``W_Q``.
-        low, high, step: of every entry.
-        row_names: names of the rows, if they have any.
-        presets: what it can be set to with one choice.
         can_undo: whether there is a step to undo; the steps are the same for all its views.
     """
 
     _esm = script("matrix")
-    row_names = traitlets.List().tag(sync=True)
-    presets = traitlets.List().tag(sync=True)
+    row_names: Any = traitlets.List().tag(sync=True)
+    presets: Any = traitlets.List().tag(sync=True)
     can_undo = traitlets.Bool(False).tag(sync=True)
 
-    def __init__(self, start: Cells, **traits: Any):
-        self._start = self._settled = start
+    def __init__(
+        self, rows: int = 2, columns: int = 2, start: Any = None, *, low: float = -3.0,
+        high: float = 3.0, step: float = 0.1, label: str = "", row_names: Sequence[str] = (),
+    ):  # fmt: skip
+        start = torch.eye(rows, columns) if start is None else start
+        start = torch.as_tensor(start, dtype=torch.float64)
+        if start.shape != (rows, columns):
+            raise ValueError(f"start has shape {tuple(start.shape)}, not {rows, columns}")
+        self._start = tuple(map(tuple, start.tolist()))
         self._past: list[Cells] = []
-        super().__init__(value=start, **traits)
-        self._settled = self.value  # within its range
+        super().__init__(
+            value=self._start, low=low, high=high, step=step, description=label,
+            row_names=list(row_names), presets=list(PRESETS) if start.shape == (2, 2) else [],
+        )  # fmt: skip
+        self._settled = self.value
 
     @traitlets.validate("value")
     def _check(self, proposal: Any) -> Cells:
         rows, name = proposal["value"], self.description or "matrix"
         try:
-            value = tuple(
-                tuple(float(entry) for entry in row)
-                for row in (rows.tolist() if hasattr(rows, "tolist") else rows)
-            )
+            rows = rows.tolist() if hasattr(rows, "tolist") else rows
+            value = tuple(tuple(map(float, row)) for row in rows)
         except (TypeError, ValueError):
             raise traitlets.TraitError(f"{name} is rows of numbers, not {rows!r}") from None
-        shape = [len(self._start[0])] * len(self._start)
-        if [len(row) for row in value] != shape:
-            raise traitlets.TraitError(
-                f"{name} is {len(self._start)} x {len(self._start[0])}: {value} does not fit"
-            )
+        height, width = len(self._start), len(self._start[0])
+        if [len(row) for row in value] != [width] * height:
+            raise traitlets.TraitError(f"{name} is {height} x {width}: {value} does not fit")
         if not all(math.isfinite(entry) for row in value for entry in row):
             raise traitlets.TraitError(f"{name} holds a number that is not finite")
         return tuple(tuple(min(max(entry, self.low), self.high) for entry in row) for row in value)
@@ -199,18 +197,17 @@ class Matrix(_Knob):
             self.can_undo = True
 
     def _do(self, what: str, text: str | None, at: Any) -> None:
-        if what == "settle":
-            self._settle()
-        elif what == "undo":
+        by = 0.0 if text is None else number(text)
+        self._settle()
+        if what == "undo":
             self.undo()
         elif what == "type":
-            self._settle()
             rows = [list(row) for row in self.value]
-            rows[at[0]][at[1]] = number(text or "")
+            rows[at[0]][at[1]] = by
             self.value = rows
             self._settle()
-        else:
-            self.preset(what, number(text) if text is not None else 0.0)
+        elif what != "settle":
+            self.preset(what, by)
 
 
 def _rotation(degrees: float) -> Cells:
@@ -232,37 +229,5 @@ PRESETS: dict[str, Callable[[float], Cells]] = {
     "random": _random,
 }
 
-
-def matrix(
-    rows: int = 2,
-    columns: int = 2,
-    start: Any = None,
-    *,
-    low: float = -3.0,
-    high: float = 3.0,
-    step: float = 0.1,
-    label: str = "",
-    row_names: Sequence[str] = (),
-) -> Matrix:
-    """A knob for a whole matrix; ``start`` is the identity if omitted.
-
-    Args:
-        rows, columns: its shape. A 2 x 2 offers presets.
-        start: nested list or tensor of that shape; where Reset goes back to.
-        low, high, step: of every entry.
-        label: its name, such as ``W_Q``.
-        row_names: names of the rows, where they are tokens.
-    """
-    start = torch.eye(rows, columns) if start is None else start
-    start = torch.as_tensor(start, dtype=torch.float64)
-    if start.shape != (rows, columns):
-        raise ValueError(f"start has shape {tuple(start.shape)}, not {rows, columns}")
-    return Matrix(
-        tuple(map(tuple, start.tolist())),
-        low=low,
-        high=high,
-        step=step,
-        description=label,
-        row_names=list(row_names),
-        presets=list(PRESETS) if (rows, columns) == (2, 2) else [],
-    )
+# Made in a notebook as the other knobs are, by a function's name.
+slider, matrix = Slider, Matrix

@@ -1,6 +1,5 @@
 """What an explorer, a vote and the progress show on the page: a picture, a status, an alert."""
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import traitlets
 from attnlab.lab import cells
 
 _FOLDER = Path(__file__).parent
-STYLES = (_FOLDER / "lab.css").read_text(encoding="utf-8")
 # A dark theme changes the page around a widget, so a callout that sets one colour sets both.
 _LOOKS = {
     "calm": "color:#1a1a1a; background:#eaf3fa;",
@@ -32,7 +30,14 @@ def callout(content: str, look: str = "calm") -> str:
     return f'<div style="{style} {_LOOKS[look]}">{content}</div>'
 
 
-class Screen(anywidget.AnyWidget):
+class OnPage(anywidget.AnyWidget):
+    """Base of the course's own widgets; their other half is JavaScript."""
+
+    _css = (_FOLDER / "lab.css").read_text(encoding="utf-8")
+    kernel_gone = traitlets.Bool(False).tag(sync=True)  # only the page sets it
+
+
+class Screen(OnPage):
     """A picture with its text alternative, and below it two live regions of HTML.
 
     Attributes:
@@ -43,18 +48,10 @@ class Screen(anywidget.AnyWidget):
     """
 
     _esm = script("screen")
-    _css = STYLES
     frame = traitlets.Bytes().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
     status = traitlets.Unicode().tag(sync=True)
     alert = traitlets.Unicode().tag(sync=True)
-    kernel_gone = traitlets.Bool(False).tag(sync=True)  # only the page sets it
-
-    def show(self, **traits: Any) -> None:
-        """Set several traits in one message."""
-        with self.hold_sync():
-            for name, value in traits.items():
-                setattr(self, name, value)
 
 
 class Shown:
@@ -80,8 +77,3 @@ class Shown:
             self._page = widgets.VBox(self._build(self.screen))
             self._page.add_class("attnlab")
         return {**self._page._repr_mimebundle_(**options), "text/plain": repr(self)}
-
-
-def failure(problem: Exception) -> str:
-    """An exception in a callback, which would be lost otherwise, as a callout."""
-    return callout(f"This did not work. {escape(f'{type(problem).__name__}: {problem}')}", "bad")

@@ -40,7 +40,7 @@ class Prediction(Shown):
         _votes[self._key] = value
         if self.screen is not None:
             late = self._truth is not None  # Run All came first: the answer is known already
-            self.screen.show(status=self._feedback() if late else "", alert="")
+            self.screen.status, self.screen.alert = self._feedback() if late else "", ""
 
     def answer(self, truth: Any) -> None:
         """Say what the computation found; silent unless somebody has voted.
@@ -100,7 +100,8 @@ class Prediction(Shown):
                 options=list(self.choices), value=self.vote, style={"button_width": "initial"}
             )
         field.observe(lambda change: self._from_page(change["new"]), names="value")
-        question = widgets.HTML(f"<b>Predict:</b> {escape(self.question)}")
+        field.tooltip = ""  # without one, the page shows "null"
+        question = widgets.HTML(f"<b>Predict:</b> {escape(self.question)}", tooltip="")
         return [question, field, screen]
 
     def _from_page(self, value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import ipywidgets as widgets
 
-from attnlab.lab.page import Screen, Shown, callout, failure
+from attnlab.lab.page import Screen, Shown, callout
 
 _MARKS = {"done": "✓", "wrong": "✗", "not yet": "…", "late": "✗"}
 
@@ -69,9 +69,8 @@ class Progress(Shown):
         return callout(f"<b>{escape(title)}</b>{rows}")
 
     def _build(self, screen: Screen) -> list[widgets.Widget]:
-        button = widgets.Button(
-            description="Check again", icon="refresh", tooltip="Check every answer again"
-        )
+        about = {"icon": "refresh", "tooltip": "Check every answer again"}
+        button = widgets.Button(description="Check again", **about)
         button.on_click(lambda _: self._check_again(screen))
         screen.status = self._status()
         return [screen, button]
@@ -79,9 +78,10 @@ class Progress(Shown):
     def _check_again(self, screen: Screen) -> None:
         try:
             self.check()
-            screen.show(status=self._status(), alert="")
-        except Exception as problem:
-            screen.alert = failure(problem)
+            screen.status, screen.alert = self._status(), ""
+        except Exception as problem:  # which the button would swallow
+            text = f"This did not work. {type(problem).__name__}: {problem}"
+            screen.alert = callout(escape(text), "bad")
 
 
 def progress(exercises: Sequence[Exercise], namespace: dict[str, Any]) -> Progress:
