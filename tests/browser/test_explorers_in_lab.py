@@ -674,6 +674,8 @@ def test_when_the_kernel_has_gone_the_controls_say_so_until_the_cell_runs_again(
     playwright.expect(matrix.get_by_role("status")).to_have_text(gone)
     playwright.expect(matrix.get_by_label("M row 0 column 1", exact=True)).to_be_disabled()
     playwright.expect(explorer.box.get_by_role("slider")).to_be_disabled()
+    if how == "death":
+        page.locator(".jp-Dialog button").click()  # Lab tells it, too
     ask(page, "await panel.sessionContext.session.kernel.info;")
     run_all(page)
     playwright.expect(explorer.alert).to_have_text("", timeout=PATIENCE)

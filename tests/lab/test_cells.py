@@ -164,6 +164,41 @@ made = Explorer(picture, show, goal="", n=slider(0, 9, 0))"""
     assert run("print(len(old_steps) - now)") == ["0\n"]
 
 
+def test_what_a_widget_says_in_another_thread_is_answered_in_that_of_the_cells(run):
+    """JupyterLab sends messages of widgets to a subshell, which is a thread beside the cells'."""
+    cell = """
+import threading, time
+picture, axes = plots.panels(1, 2, 2)
+threads, ended = set(), []
+def show(n):
+    try:
+        for step in range(1 + n):
+            threads.add(threading.current_thread().name)
+            time.sleep(0.02)
+            yield f"step {step} of {n}"
+    finally:
+        ended.append(n)
+made = Explorer(picture, show, goal="", n=slider(0, 9000, 0))
+def elsewhere(*actions):
+    thread = threading.Thread(target=lambda: [action() for action in actions])
+    thread.start()
+    thread.join()
+def move(n):
+    made.knobs["n"].value = n
+"""
+    run(cell, "a")
+    run("elsewhere(*[lambda n=n: move(n) for n in range(8000, 8005)])", "b")
+    run("import asyncio\nwhile 'step 3' not in made.sentence: await asyncio.sleep(0.001)", "c")
+    assert run("print(made.sentence.split(' of ')[1], ended)", "d") == ["8004 [0]\n"]
+    run("elsewhere(made.children[1].children[-1].click)\nawait asyncio.sleep(0.1)", "e")
+    told = "[True, '', {'MainThread'}, [0, 8004]]\n"
+    parts = "made.sentence.startswith('Stopped at: step'), made.error, threads, ended"
+    assert run(f"print([{parts}])", "f") == [told]
+    # What is said to an explorer that has been closed meanwhile is not answered.
+    run("elsewhere(lambda: move(5))\nold = made\n" + cell, "a")
+    assert run("await asyncio.sleep(0.1)\nprint([old.error, ended])", "f") == ["['', [0]]\n"]
+
+
 def test_an_explorer_whose_first_picture_fails_leaves_nothing_either(run):
     cell = """
 picture, axes = plots.panels(1, 2, 2)

@@ -1,6 +1,7 @@
 """Running a cell again closes what its previous run made, so that nothing piles up."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import ipywidgets as widgets
@@ -47,6 +48,20 @@ def register(thing: Closable) -> tuple[str, str] | None:
         else:
             things.append(thing)
     return run
+
+
+def in_main_thread(action: Callable[[], None]) -> None:
+    """Do it in the thread that runs cells, at once or as soon as no cell is being executed.
+
+    JupyterLab sends what widgets say to a thread of its own (a subshell). An explorer's function
+    and a learner's answer must not run beside a cell: torch's random numbers, matplotlib's settings
+    and a generator under way are common to all threads.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    if kernel is None or threading.current_thread() is threading.main_thread():
+        action()
+    else:
+        kernel.io_loop.asyncio_loop.call_soon_threadsafe(action)
 
 
 def close(*parts: Any, keep: Sequence[widgets.Widget] = ()) -> None:

@@ -67,6 +67,7 @@ class Explorer(widgets.VBox):
         self._show = as_now(show)
         self._task: asyncio.Task | None = None
         self._work: Generator | None = None  # what is under way in slices
+        self._waiting = False  # for the main thread to redraw
         super().__init__()
         self.add_class("attnlab")
         self._made_in = cells.register(self)
@@ -75,7 +76,7 @@ class Explorer(widgets.VBox):
         stop = {"icon": "stop", "tooltip": "Stop the work that is under way"}
         self._stop = widgets.Button(description="Stop", disabled=True, **stop)
         self._stop.layout.width = "6em"
-        self._stop.on_click(lambda _: self.stop())
+        self._stop.on_click(lambda _: cells.in_main_thread(self.stop))
         for name, knob in knobs.items():
             if not getattr(knob, "description", ""):
                 knob.description = name if isinstance(knob, Matrix) else name.replace("_", " ")
@@ -147,6 +148,14 @@ class Explorer(widgets.VBox):
         return work
 
     def _on_change(self, _: Any) -> None:
+        if not self._waiting:
+            self._waiting = True
+            cells.in_main_thread(self._redraw)
+
+    def _redraw(self) -> None:
+        self._waiting = False  # what changes from here on is drawn next
+        if self.comm is None:
+            return  # it has been closed meanwhile
         try:
             if work := self._drop():
                 work.close()

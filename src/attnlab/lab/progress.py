@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import ipywidgets as widgets
 
+from attnlab.lab import cells
 from attnlab.lab.page import Screen, Shown, callout
 
 _MARKS = {"done": "✓", "wrong": "✗", "not yet": "…", "late": "✗"}
@@ -71,7 +72,7 @@ class Progress(Shown):
     def _build(self, screen: Screen) -> list[widgets.Widget]:
         about = {"icon": "refresh", "tooltip": "Check every answer again"}
         button = widgets.Button(description="Check again", **about)
-        button.on_click(lambda _: self._check_again(screen))
+        button.on_click(lambda _: cells.in_main_thread(lambda: self._check_again(screen)))
         screen.status = self._status()
         return [screen, button]
 
