@@ -509,7 +509,7 @@ def test_a_failing_show_says_so_in_words_and_the_next_value_recovers(own):
     explorer.press("ArrowRight", "ArrowRight")
     explorer.shows("n is 2.")
     picture = explorer.png()
-    assert explorer.box.locator("img").get_attribute("alt") == "n 2.00."
+    assert explorer.box.locator("img").get_attribute("alt") == "n: 2.00."
     explorer.press("ArrowRight")
     told = "This setting did not work, so the picture is an earlier one. ValueError: three is "
     playwright.expect(explorer.alert).to_have_text(told + "<b>too</b> much", timeout=PATIENCE)

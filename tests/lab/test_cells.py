@@ -109,7 +109,7 @@ display(*made)"""
     first = counted(run)
     assert first[1] == 3
     assert run("made[0].knobs['n'].value = 7\nprint(*made, [m.error for m in made])", "b") == [
-        "Large 7\nn 7.00. Large 7\nn 7.00. Large 7\nn 7.00. ['', '', '']\n"
+        "Large 7\nn: 7.00. Large 7\nn: 7.00. Large 7\nn: 7.00. ['', '', '']\n"
     ]
     run(cell, "a")
     assert counted(run) == first
@@ -130,7 +130,7 @@ def test_what_was_closed_is_still_text(run):
     run("held.append(explorer())", "a")
     run("held.append(explorer())", "a")
     [data] = run("held[0]", "b")
-    assert data == {"text/plain": "Large 3\nn 3.00."}
+    assert data == {"text/plain": "Large 3\nn: 3.00."}
     [data] = run("held[1]", "b")
     assert WIDGET in data
 

@@ -203,7 +203,7 @@ def test_only_the_values_that_an_explorer_uses_stay_in_memory():
 
 
 def test_what_a_function_of_a_package_uses_is_left_alone():
-    assert as_now(plots.label) is plots.label
+    assert as_now(plots.heatmap) is plots.heatmap
     assert as_now(torch.softmax) is torch.softmax
 
 
@@ -273,9 +273,13 @@ def test_the_notebook_keeps_sentence_and_data_a_still_and_a_widget():
     assert set(bundle) == {
         "text/plain", "image/png", "application/vnd.jupyter.widget-view+json",
     }  # fmt: skip
-    assert bundle["text/plain"] == repr(explorer) == f"{explorer.sentence}\n{explorer.picture.text}"
+    assert (
+        bundle["text/plain"]
+        == repr(explorer)
+        == f"{explorer.sentence}\n{explorer.picture.description}"
+    )
     assert "a: 1.00, 0.00; b: 0.00, 1.00." in bundle["text/plain"]
-    assert explorer.screen.alt == explorer.picture.text
+    assert explorer.screen.alt == explorer.picture.description
     assert about == {"image/png": {"alt": f"Try: {explorer.goal} {explorer.sentence}"}}
     still = np.asarray(Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).convert("RGB"))
     now = shown(explorer)  # below its sentence
@@ -306,7 +310,7 @@ def test_stills_show_their_settings_and_leave_the_explorer_as_it_was(generator):
     bundle, _ = explorer._repr_mimebundle_()
     assert Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).height > 2 * len(before)
     # The stored text holds the numbers of every still.
-    assert bundle["text/plain"] == "it is 3\nx 3.00.\nit is 9\nx 9.00."
+    assert bundle["text/plain"] == "it is 3\nx: 3.00.\nit is 9\nx: 9.00."
     assert explorer.sentence == "it is 1" and knob.value == 1
     assert (np.asarray(Image.open(io.BytesIO(picture.frame()))) == before).all()
 
@@ -527,7 +531,7 @@ def test_stop_goes_back_to_the_last_complete_picture_and_says_so(press):
         await rest()
         assert counter.explorer.sentence == "Stopped at: 6 of 90 The last complete result: 3 of 3"
         assert (shown(counter.explorer) == complete).all()
-        assert counter.explorer.text.endswith("n 3.00.")  # the data of that picture
+        assert counter.explorer.text.endswith("n: 3.00.")  # the data of that picture
         counter.explorer.knobs["n"].value = 2  # and it can be started again
         await until(lambda: counter.explorer.sentence == "2 of 2")
         await rest()

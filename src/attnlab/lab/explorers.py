@@ -187,7 +187,7 @@ class Explorer(widgets.VBox):
     def _say(self, sentence: Any, complete: bool = True) -> None:
         if not isinstance(sentence, str):
             raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
-        shown = self.picture.frame(), sentence, self.picture.text
+        shown = self.picture.frame(), sentence, self.picture.description
         self._put(*shown)
         self.error = ""
         if complete:
@@ -231,7 +231,7 @@ class Explorer(widgets.VBox):
             is_matrix = isinstance(self.knobs[name], Matrix)
             values[name] = torch.as_tensor(value).float() if is_matrix else value
         sentence = _LARGE.sub(r"\1", self._run(values))
-        return self.picture.pixels(), sentence, f"{sentence}\n{self.picture.text}".strip()
+        return self.picture.pixels(), sentence, f"{sentence}\n{self.picture.description}".strip()
 
     def _run(self, values: dict[str, Any]) -> Any:
         """Update the drawings, to the end if it is long work, without a frame."""
