@@ -18,7 +18,7 @@ import torch
 from report import show
 
 TESTS = Path(__file__).parent.parent
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS), str(TESTS / "course")]
 import test_every_explorer  # noqa: E402
 
 MOVES, WARM = 10_000, 500

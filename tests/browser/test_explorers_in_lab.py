@@ -5,6 +5,7 @@ and the picture to the last byte.
 """
 
 import json
+import re
 import subprocess
 import sys
 
@@ -17,12 +18,12 @@ playwright = pytest.importorskip("playwright.sync_api")
 PATIENCE = 30_000  # milliseconds; CI's machines are small
 NOTEBOOKS = sorted(ROOT.glob("course/0*.ipynb"))
 LESSON, TRAINER = "course/04_softmax_and_values.ipynb", "course/06_tiny_trainer_and_kv_cache.ipynb"
-HOME = [[1.0, 0.0], [0.0, 1.0]]
+IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 
-# One explorer whose show may fail and one that works without end; each calls its bars "bars".
+# One explorer whose show may fail, one that works without end (each calls its bars "bars"), and a
+# matrix with two views.
 OWN = """
-from attnlab.lab import plots
-from attnlab.lab.explorers import Explorer, slider, toggle
+from attnlab.lab import Explorer, matrix, plots, slider, toggle
 
 picture, axes = plots.panels(1)
 bars = plots.bars(axes, ["n"], limits=(0, 10))
@@ -47,6 +48,11 @@ def work(go):
     yield "At rest."
 
 Explorer(picture, work, goal="Let it work, then stop it.", go=toggle(False))
+# next cell
+M = matrix(label="M")
+M
+# next cell
+M
 """
 
 
@@ -55,8 +61,9 @@ class OnPage:
 
     def __init__(self, page, number=0):
         self.page = page
-        self.box = page.locator(".jupyter-widgets.widget-vbox:has(> .widget-image)").nth(number)
-        self.status, self.alert = self.box.get_by_role("status"), self.box.get_by_role("alert")
+        self.box = page.locator(".widget-vbox:has(.attnlab-screen img:not([hidden]))").nth(number)
+        screen = self.box.locator(".attnlab-screen")
+        self.status, self.alert = screen.get_by_role("status"), screen.get_by_role("alert")
 
     def entry(self, name, i, j):
         """The field of one entry of a matrix."""
@@ -154,14 +161,13 @@ def twin():
         names = {"__name__": "__main__", "display": lambda *_, **__: None}
         exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
     explorer = made[0]
-    image = next(child for child in explorer.children if type(child).__name__ == "Image")
 
     def twin(preset=None, **matrices):
-        explorer.knobs["W_Q"].value = matrices.get("W_Q", HOME)
+        explorer.knobs["W_Q"].value = matrices.get("W_Q", IDENTITY)
         if preset:
             explorer.knobs["W_Q"].preset(*preset)
         assert not explorer.error
-        return explorer.sentence, bytes(image.value)
+        return explorer.sentence, explorer.screen.frame
 
     return twin
 
@@ -210,6 +216,41 @@ def test_what_an_entry_shows_is_what_is_used(teach, twin):
         assert teach.entry("W_Q", 0, 1).input_value() == "3"
 
 
+def test_a_comma_is_a_decimal_sign_and_what_is_not_a_number_is_told(teach, twin):
+    entry = teach.entry("W_Q", 0, 1)
+    said = teach.box.locator(".attnlab-matrix .said").first
+    for typed, number in ("0,5", 0.5), ("-1,5", -1.5), ("1/2", 0.5), ("−3", -3), ("1e9", 3):
+        entry.fill(typed)
+        teach.press("Enter")
+        teach.shows(*twin(W_Q=[[1, number], [0, 1]]))
+        playwright.expect(entry).to_have_value(str(number))
+    entry.fill("")
+    teach.press("Enter")
+    playwright.expect(said).to_have_text("“” is not a number: write it as 0.5, 1/2 or -3.")
+    playwright.expect(entry).to_have_value("3")
+    entry.click()
+    teach.press("ArrowDown", "ArrowDown")  # a number field's own keys
+    teach.shows(*twin(W_Q=[[1, 2.8], [0, 1]]))
+    playwright.expect(said).to_have_text("")
+
+
+def test_undo_in_one_view_takes_back_what_another_view_did(own):
+    own.bring_to_front()
+    first, second = own.get_by_label("M row 0 column 1", exact=True).all()
+    undo = own.locator(".attnlab-matrix").first.get_by_label("Undo")
+    first.fill("2")
+    first.press("Enter")
+    playwright.expect(second).to_have_value("2")
+    second.fill("-1")
+    second.press("Enter")
+    playwright.expect(first).to_have_value("-1")
+    undo.click()
+    playwright.expect(first).to_have_value("2")
+    undo.click()
+    playwright.expect(second).to_have_value("0")
+    playwright.expect(undo).to_be_disabled()
+
+
 def test_dragging_changes_the_picture_under_way_and_is_one_step_to_undo(teach, twin):
     slider, mouse = teach.slider("W_Q", 0, 1), teach.page.mouse
     slider.scroll_into_view_if_needed()
@@ -233,7 +274,7 @@ def test_presets_undo_and_reset(teach, twin):
     preset, undo = teach.box.get_by_label("Preset").first, teach.box.get_by_label("Undo").first
     preset.select_option("rotation")
     teach.shows(*twin(preset=("rotation", 90)))
-    by = teach.box.get_by_label("degrees, factor or seed").first
+    by = teach.box.get_by_label("rotation: degrees").first
     assert by.input_value() == "90"
     by.fill("45")
     teach.press("Enter")
@@ -247,6 +288,11 @@ def test_presets_undo_and_reset(teach, twin):
     teach.box.get_by_label("Reset").first.click()
     teach.shows(*twin())
     undo.click()  # of Reset
+    teach.shows(*twin(W_Q=[[0, 0], [0, 0]]))
+    teach.entry("W_Q", 0, 1).fill("1")
+    teach.press("Enter")
+    teach.shows(*twin(W_Q=[[0, 1], [0, 0]]))
+    preset.select_option("zero")  # again: an edit came between
     teach.shows(*twin(W_Q=[[0, 0], [0, 0]]))
 
 
@@ -283,6 +329,14 @@ def test_two_explorers_in_one_page_do_not_disturb_one_another(teach, twin):
 
 # --- The keyboard alone -------------------------------------------------------------------------
 
+# The name of a control, as a screen reader finds it, and its height.
+NAMES = """
+nodes => nodes.filter(node => node.checkVisibility()).map(node => [
+    node.ariaLabel || node.labels?.[0]?.textContent || node.textContent || node.title || "",
+    Math.round((node.type === "checkbox" ? node.closest("label") : node)
+        .getBoundingClientRect().height),
+])
+"""
 FOCUSABLE = "input, select, button, [tabindex='0']"
 
 
@@ -314,6 +368,18 @@ def test_tab_alone_reaches_every_control(teach):
         reached, wanted = reached_by_tab(explorer)
         assert reached == wanted
         assert len(wanted) >= 10  # each entry twice, Preset, Reset
+
+
+def test_every_control_has_a_name_and_is_large_enough_to_touch(teach, trainer):
+    for page in trainer, teach.page:  # sliders and choices; matrices
+        page.bring_to_front()
+        page.get_by_role("button", name="More knobs").first.click()
+        found = OnPage(page).box.locator(FOCUSABLE).evaluate_all(NAMES)
+        page.get_by_role("button", name="More knobs").first.click()
+        assert len(found) > 10
+        assert [name for name, _ in found if not name or "null" in name] == []
+        assert [(name, height) for name, height in found if height < 24] == []
+        assert page.locator("[title=null]").count() == 0
 
 
 def test_tab_and_enter_unfold_more_knobs(teach):
@@ -382,7 +448,7 @@ def test_every_word_can_be_read_in_either_theme(teach, theme):
         teach.slider("W_Q", 1, 1).focus()
         teach.press("Home")
         playwright.expect(teach.status).to_be_visible()
-        texts = "[role=status], .attnlab-matrix :is(input[type=number], b, select, button:enabled)"
+        texts = "[role=status], .attnlab-matrix :is(input[type=text], b, select, button:enabled)"
         nodes = teach.box.locator(f"{texts}, b, .widget-html-content")
         for _ in range(50):  # the theme has its name before all of its style sheet counts
             found = nodes.evaluate_all(CONTRAST)
@@ -438,19 +504,30 @@ def test_at_200_percent_nothing_of_a_matrix_is_cut_off(teach):
 def test_a_failing_show_says_so_in_words_and_the_next_value_recovers(own):
     own.bring_to_front()
     explorer = OnPage(own)
+    explorer.status.evaluate("node => { node.dataset.same = 'node'; }")
     explorer.box.get_by_role("slider").focus()
     explorer.press("ArrowRight", "ArrowRight")
     explorer.shows("n is 2.")
     picture = explorer.png()
+    assert explorer.box.locator("img").get_attribute("alt") == "n: 2.00."
     explorer.press("ArrowRight")
-    words = "This setting did not work. ValueError: three is <b>too</b> much"
-    playwright.expect(explorer.alert).to_have_text(words, timeout=PATIENCE)
-    playwright.expect(explorer.status).to_have_count(0)
-    assert explorer.png() == picture
+    told = "This setting did not work, so the picture is an earlier one. ValueError: three is "
+    playwright.expect(explorer.alert).to_have_text(told + "<b>too</b> much", timeout=PATIENCE)
+    explorer.shows("n is 2.", picture)
     explorer.press("ArrowRight")
     explorer.shows("n is 4.")
-    playwright.expect(explorer.alert).to_have_count(0)
+    playwright.expect(explorer.alert).to_have_text("")
     assert explorer.png() != picture
+    # It is one node whose text changes: a new one would not be announced.
+    assert explorer.status.get_attribute("data-same") == "node"
+    field = explorer.box.get_by_role("textbox")
+    field.fill("7,0")
+    field.press("Enter")
+    explorer.shows("n is 7.")
+    field.fill("seven")
+    field.press("Enter")
+    playwright.expect(explorer.box.locator(".said")).to_contain_text("“seven” is not a number")
+    playwright.expect(field).to_have_value("7")
 
 
 def test_while_long_work_runs_the_page_answers_and_stop_ends_it(own):
@@ -460,6 +537,7 @@ def test_while_long_work_runs_the_page_answers_and_stop_ends_it(own):
     step = "box => Number(box.querySelector('[role=status]').textContent.match(/Step (\\d+)/)[1])"
     grows = "([box, n]) => Number(box.textContent.match(/Step (\\d+)/)[1]) > n"
     playwright.expect(stop).to_be_disabled()
+    at_rest = working.png()
     working.box.get_by_role("checkbox").check()
     playwright.expect(stop).to_be_enabled(timeout=PATIENCE)
     playwright.expect(working.status).to_contain_text("Step ", timeout=PATIENCE)
@@ -476,6 +554,8 @@ def test_while_long_work_runs_the_page_answers_and_stop_ends_it(own):
     playwright.expect(stop).to_be_disabled(timeout=PATIENCE)
     settle(own)
     stopped = working.status.text_content(), working.png()
+    assert stopped[0].startswith("Stopped at: Step ")
+    assert stopped[0].endswith(" The last complete result: At rest.") and stopped[1] == at_rest
     quick.box.get_by_role("slider").focus()
     quick.press("ArrowRight")
     quick.shows("n is 2.")
@@ -489,8 +569,8 @@ def test_while_long_work_runs_the_page_answers_and_stop_ends_it(own):
 def test_retraining_grows_in_the_page_and_can_be_stopped_and_scrubbed(trainer):
     trainer.bring_to_front()
     explorer = OnPage(trainer)
-    seed = explorer.box.locator(".widget-slider", has_text="seed").get_by_role("slider")
-    at = explorer.box.locator(".widget-slider", has_text="look at step").get_by_role("slider")
+    seed = explorer.box.get_by_label("seed, slider", exact=True)
+    at = explorer.box.get_by_label("look at step, slider", exact=True)
     playwright.expect(explorer.status).to_contain_text("Step 200:", timeout=PATIENCE)
     first = explorer.png()
     at.focus()
@@ -503,9 +583,9 @@ def test_retraining_grows_in_the_page_and_can_be_stopped_and_scrubbed(trainer):
         """box => {
             window.said = [];
             const look = () => {
-                const sentence = box.querySelector("[role=status]")?.textContent;
+                const sentence = box.querySelector(".attnlab-screen [role=status]").textContent;
                 if (sentence && sentence !== said.at(-1)) said.push(sentence);
-                if (said.filter(words => words.startsWith("Training")).length === 3)
+                if (said.filter(text => text.startsWith("Training")).length === 3)
                     [...box.querySelectorAll("button")].find(b => b.textContent === "Stop").click();
             };
             new MutationObserver(look).observe(box, {subtree: true, childList: true});
@@ -513,16 +593,24 @@ def test_retraining_grows_in_the_page_and_can_be_stopped_and_scrubbed(trainer):
     )
     seed.focus()
     explorer.press("ArrowRight")
-    trainer.wait_for_function("said.length >= 3")
+    stopped = re.compile(r"^Stopped at step (\d+)\. Step 0: ")
+    playwright.expect(explorer.status).to_have_text(stopped, timeout=PATIENCE)
     playwright.expect(explorer.box.get_by_role("button", name="Stop")).to_be_disabled()
-    for _ in range(25):  # it would train to the end meanwhile
+    # What there is can be scrubbed, and nothing is trained any more.
+    step = stopped.match(explorer.status.text_content())[1]
+    trained = len(trainer.evaluate("said.filter(text => text.startsWith('Training'))"))
+    at.focus()
+    explorer.press("End")
+    last = re.compile(rf"^Stopped at step {step}\. Step {step}: ")
+    playwright.expect(explorer.status).to_have_text(last, timeout=PATIENCE)
+    for _ in range(5):  # it would train to the end meanwhile
         settle(trainer)
-    said = trainer.evaluate("said")
-    assert all(sentence.startswith("Training: step ") for sentence in said[-3:]), said
-    assert not any(sentence.startswith("Step") for sentence in said[1:]), said
+    playwright.expect(explorer.status).to_have_text(last)
+    assert trainer.evaluate("said.filter(t => t.startsWith('Training')).length") == trained
     # The next seed is trained to its end.
+    seed.focus()
     explorer.press("ArrowRight")
-    playwright.expect(explorer.status).to_contain_text("Step 0:", timeout=PATIENCE)
+    playwright.expect(explorer.status).to_contain_text("Step 200:", timeout=PATIENCE)
 
 
 def test_after_a_reload_there_is_the_still_picture_and_the_kernel_takes_up(teach, twin):
@@ -562,6 +650,38 @@ def test_after_a_reload_there_is_the_still_picture_and_the_kernel_takes_up(teach
     teach.slider("W_Q", 0, 1).focus()
     teach.press("End")
     teach.shows(*twin(W_Q=[[1, 3], [0, 1]]))
+
+
+@pytest.mark.parametrize("how", ["restart", "death"])
+def test_when_the_kernel_has_gone_the_controls_say_so_until_the_cell_runs_again(
+    page, address, copy, how
+):
+    cells = [nbformat.v4.new_code_cell(cell.strip()) for cell in OWN.split("# next cell")]
+    notebook = nbformat.v4.new_notebook(cells=[cells[0], cells[2]])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
+    nbformat.write(notebook, copy / "gone.ipynb")
+    open_file(page, address, "gone.ipynb")
+    run_all(page)
+    explorer, gone = OnPage(page), "The kernel has gone: run this cell again."
+    explorer.shows("n is 0.")
+    matrix = page.locator(".attnlab-matrix")
+    if how == "restart":
+        ask(page, "await panel.sessionContext.session.kernel.restart();")
+    else:
+        code = "{code: 'import os; os._exit(1)'}"
+        page.evaluate(f"() => {{ panel.sessionContext.session.kernel.requestExecute({code}); }}")
+    playwright.expect(explorer.alert).to_have_text(gone, timeout=PATIENCE)
+    playwright.expect(matrix.get_by_role("status")).to_have_text(gone)
+    playwright.expect(matrix.get_by_label("M row 0 column 1", exact=True)).to_be_disabled()
+    playwright.expect(explorer.box.get_by_role("slider")).to_be_disabled()
+    if how == "death":
+        page.locator(".jp-Dialog button").click()  # Lab tells it, too
+    ask(page, "await panel.sessionContext.session.kernel.info;")
+    run_all(page)
+    playwright.expect(explorer.alert).to_have_text("", timeout=PATIENCE)
+    explorer.box.get_by_role("slider").focus()
+    explorer.press("ArrowRight")
+    explorer.shows("n is 1.")
 
 
 # --- Without a kernel and without a network -----------------------------------------------------

@@ -7,26 +7,32 @@ from .lab_server import ask, open_file, run_all
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-ASK, COMPUTE, DONE, UNDONE, PROGRESS = (
-    """
-from attnlab import checks
-from attnlab.lab.predictions import predict, progress
+SETUP = """
+from collections import namedtuple
+from attnlab.lab import Explorer, choice, phrase, plots, predict, progress, slider, toggle
 
+class Exercise:
+    number, name, variables = "1.1", "lookup", ("my_lookup",)
+
+    def __call__(self, answer):
+        return namedtuple("Verdict", "status message")("done", "Right.")
+"""
+ASK = """
 vote = predict("What is 2 + 2?", {"22": "Those are letters.", "4": "", "5": "<b>too much</b>"})
-vote""",
-    "vote.answer(str(2 + 2))",
-    """
-def my_lookup(ids, E):
-    return E[ids]
+vote"""
+NUMBER = """
+number = predict("What is 1 + 1?")
+number"""
+KNOBS = """
+picture, axes = plots.panels(1)
+bars = plots.bars(axes, ["n"], limits=(0, 10))
 
-checks.lookup(my_lookup)""",
-    """
-def my_lookup(ids, E):
-    return ...
+def show(n, c, t, p):
+    bars.update([n])
+    return f"n is {n}, {c}, {t}, {p}."
 
-checks.lookup(my_lookup)""",
-    'progress("01", lookup=my_lookup)',
-)
+Explorer(picture, show, goal="Move.", n=slider(0, 9, 0), c=choice("ab"), t=toggle(False),
+         p=phrase("it"))"""
 
 
 def write(copy, name, *cells):
@@ -39,12 +45,12 @@ def write(copy, name, *cells):
 
 
 def test_a_vote_is_answered_by_keyboard_and_by_mouse(page, address, copy):
-    open_file(page, address, write(copy, "own.ipynb", ASK, COMPUTE))
+    open_file(page, address, write(copy, "own.ipynb", SETUP, ASK, "vote.answer(str(2 + 2))"))
     run_all(page)
-    assert page.get_by_role("status").count() == 0  # nobody voted: nothing is said
+    told = page.locator('.attnlab [role="status"]')
+    playwright.expect(told).to_have_text("")  # nobody has voted: nothing is said
     first, right, last = page.locator(".widget-toggle-button").all()
     first.click()
-    told = page.locator('.jupyter-widgets [role="status"]')
     playwright.expect(told).to_have_text("You said “22”, it is “4”. Those are letters.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -56,30 +62,62 @@ def test_a_vote_is_answered_by_keyboard_and_by_mouse(page, address, copy):
     playwright.expect(answer).to_have_text("You said “5”, it is “4”. <b>too much</b>")
 
 
-def test_answers_survive_a_new_kernel(page, address, copy):
-    open_file(page, address, write(copy, "own.ipynb", ASK, DONE, PROGRESS))
+def test_a_typed_number_is_read_with_its_comma(page, address, copy):
+    open_file(page, address, write(copy, "own.ipynb", SETUP, NUMBER, "number.answer(1.5)"))
     run_all(page)
-    box = page.locator(".jupyter-widgets.widget-vbox").last
-    playwright.expect(box).to_contain_text("✓ 1.1 lookup")
-    box.get_by_role("button", name="Save my answers").click()
-    playwright.expect(box).to_contain_text("Saved 1 answer to my_answers_01.json.")
-    assert (copy / "my_answers_01.json").exists()
+    field = page.locator(".attnlab input")
+    field.fill("1,5")
+    field.press("Enter")
+    told = page.locator('.attnlab [role="status"]')
+    playwright.expect(told).to_have_text("You said 1.5, computed is 1.5: right.")
+    field.fill("much")
+    field.press("Enter")
+    alert = page.locator('.attnlab [role="alert"]')
+    playwright.expect(alert).to_contain_text("“much” is not a number")
 
-    # Another kernel, in which the exercise is not done.
-    open_file(page, address, write(copy, "again.ipynb", ASK, UNDONE, PROGRESS))
+
+NOTEBOOK = """() => JSON.stringify([
+    panel.content.activeCellIndex, panel.content.mode, document.querySelector(".jp-Dialog"),
+    panel.content.widgets.map(w => [w.model.type, w.model.id, w.model.executionCount]),
+])"""
+LETTERS = "a b c x v m y r 0 0 i j k z d d Shift+l Shift+m".split()
+
+
+def test_keys_in_votes_and_knobs_are_no_shortcuts_of_lab(page, address, copy):
+    """With one of Lab's one-key shortcuts, x, a learner would cut the cell."""
+    open_file(page, address, write(copy, "own.ipynb", SETUP, ASK, NUMBER, KNOBS, "1"))
     run_all(page)
-    box = page.locator(".jp-NotebookPanel:visible .jupyter-widgets.widget-vbox").last
-    playwright.expect(box).to_contain_text("… 1.1 lookup")
-    box.get_by_role("button", name="Load my answers").click()
-    playwright.expect(box).to_contain_text("✓ 1.1 lookup")
-    playwright.expect(box).to_contain_text("Loaded 1 answer into this kernel")
-    reply = ask(
+    controls = [
+        page.locator(".widget-toggle-button").first,
+        page.get_by_placeholder("a number, then Enter"),
+        page.get_by_role("slider"),
+        page.get_by_role("checkbox"),
+        page.locator(".widget-toggle-button").last,
+        page.locator(".widget-text input").last,
+    ]
+    for control in controls:
+        control.click()
+        before = page.evaluate(NOTEBOOK)
+        for key in LETTERS:
+            page.keyboard.press(key)
+        ask(page, "await panel.sessionContext.session.kernel.requestExecute({code: ''}).done;")
+        assert page.evaluate(NOTEBOOK) == before
+    # What is no one-key shortcut still works: Shift+Enter on a vote goes on to the next cell.
+    controls[0].click()
+    active = page.evaluate("panel.content.activeCellIndex")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_function("n => panel.content.activeCellIndex === n + 1", arg=active)
+
+
+def test_progress_can_be_checked_again(page, address, copy):
+    cell = "progress([Exercise()], globals())"
+    open_file(page, address, write(copy, "own.ipynb", SETUP, cell))
+    run_all(page)
+    status = page.locator('.attnlab [role="status"]')
+    playwright.expect(status).to_contain_text("… 1.1 lookup")
+    ask(
         page,
-        """
-        const kernel = panel.sessionContext.session.kernel;
-        const future = kernel.requestExecute({code: "", user_expressions: {e: argument}});
-        return (await future.done).content.user_expressions.e.data["text/plain"];
-        """,
-        "bool(checks.lookup(my_lookup))",
+        "await panel.sessionContext.session.kernel.requestExecute({code: 'my_lookup = 1'}).done;",
     )
-    assert reply == "True"
+    page.get_by_role("button", name="Check again").click()
+    playwright.expect(status).to_contain_text("✓ 1.1 lookup")

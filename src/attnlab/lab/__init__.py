@@ -4,17 +4,19 @@ Nothing in this folder knows about attention; it could serve another course.
 """
 
 from attnlab.lab import plots
-from attnlab.lab.explorers import Explorer, choice, matrix, slider, toggle, words
-from attnlab.lab.predictions import predict, progress
+from attnlab.lab.explorers import Explorer
+from attnlab.lab.knobs import choice, matrix, phrase, slider, toggle
+from attnlab.lab.predictions import predict
+from attnlab.lab.progress import progress
 
 __all__ = [
     "Explorer",
     "choice",
     "matrix",
+    "phrase",
     "plots",
     "predict",
     "progress",
     "slider",
     "toggle",
-    "words",
 ]
