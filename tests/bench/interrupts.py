@@ -61,7 +61,7 @@ def process(path: Path) -> subprocess.Popen:
 
 
 def by_signal(path: Path, times: int, chance: random.Random) -> tuple[int, int]:
-    """Ctrl-C in a plain Python, all in one process as long as it lives."""
+    """Ctrl-C in a plain Python, in one process for as long as it is alive."""
     alive = whole = 0
     python = process(path)
     try:
