@@ -57,11 +57,6 @@ def lab(folder: Path, course: Path, arguments: list[str]) -> None:
             webbrowser.open(address)
         return
     copy(folder, course)
-    try:
-        from jupyterlab.labapp import LabApp
-    except ModuleNotFoundError:
-        raise CopyError("JupyterLab is not installed: pip install 'attnlab[lab]'.") from None
-
     # Jupyter and IPython keep their files in the copy: nobody's own settings are read or changed.
     jupyter = learners.hidden.resolve() / "jupyter"
     for name in ("JUPYTER_PATH", "JUPYTER_RUNTIME_DIR", "JUPYTER_NO_CONFIG"):
@@ -70,11 +65,15 @@ def lab(folder: Path, course: Path, arguments: list[str]) -> None:
     os.environ["JUPYTER_CONFIG_DIR"] = str(jupyter / "config")
     os.environ["JUPYTER_DATA_DIR"] = str(jupyter / "data")
     os.environ["IPYTHONDIR"] = str(jupyter / "ipython")
+    try:  # not before: it reads these variables on import
+        from jupyterlab.labapp import LabApp
+    except ModuleNotFoundError:
+        raise CopyError("JupyterLab is not installed: pip install 'attnlab[lab]'.") from None
     # JupyterLab remembers its layout in a workspace. The first one has the sidebar closed.
     workspace = jupyter / "config/lab/workspaces/default-37a8.jupyterlab-workspace"
     if not workspace.exists():
         workspace.parent.mkdir(parents=True, exist_ok=True)
-        layout = {"left": {"collapsed": True, "current": None, "widgets": []}}
+        layout = {"left": {"collapsed": True, "visible": True}}
         data = {"data": {"layout-restorer:data": layout}, "metadata": {"id": "default"}}
         write(workspace, json.dumps(data).encode())
 

@@ -134,9 +134,8 @@ class LearnersCopy:
             raise CopyError(f"{self.folder} is the course itself. Choose another folder.")
         if self.is_up_to_date(course):
             return []
-        new = {
-            path.name: notebooks.learners(read_course_file(path)) for path in course_files(course)
-        }
+        files = course_files(course)
+        new = {path.name: notebooks.learners(read_course_file(path)) for path in files}
         self.handed_out.mkdir(parents=True, exist_ok=True)
         with _locked(self.hidden / "lock"):
             said = []

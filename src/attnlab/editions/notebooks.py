@@ -1,14 +1,26 @@
 """One source, several editions: what a learner or a class gets of a committed notebook."""
 
 import json
+import platform
 import re
 from typing import Any
 
 Cell = dict[str, Any]
 Notebook = dict[str, Any]
 
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# What the kernel says of itself. JupyterLab would add it on opening and then ask to save it.
+LANGUAGE = {
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+    "version": platform.python_version(),
+}
 FOLDED = {"setup", "predict", "reveal", "solution"}
-# The blocks that unfold, and the sentence that says where the last hint is.
+# The hints, which unfold, and the sentence that says where the last one is.
 HINT = re.compile(r"<details><summary>\s*Hint\b.*?</details>\s*", re.DOTALL)
 HINT_IS_BELOW = re.compile(r"^Hint \d+ is .*\n?", re.MULTILINE)
 
@@ -58,8 +70,7 @@ def learners(notebook: Notebook) -> Notebook:
             if "solution" in tags(cell):  # its verdict would pass for the learner's own
                 cell["metadata"]["jupyter"]["outputs_hidden"] = True
         cells.append(cell)
-    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    return notebook | {"cells": cells, "metadata": {"kernelspec": kernel}}
+    return notebook | {"cells": cells, "metadata": {"kernelspec": KERNEL, "language_info": LANGUAGE}}
 
 
 def for_class(notebook: Notebook) -> Notebook:
