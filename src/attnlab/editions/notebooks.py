@@ -22,7 +22,7 @@ LANGUAGE = {
 FOLDED = {"setup", "predict", "reveal", "solution"}
 # The hints, which unfold, and the sentence that says where the last one is.
 HINT = re.compile(r"<details><summary>\s*Hint\b.*?</details>\s*", re.DOTALL)
-HINT_IS_BELOW = re.compile(r"^Hint \d+ is .*\n?", re.MULTILINE)
+HINT_IS_BELOW = re.compile(r"^Hint \d+ is .*\n*", re.MULTILINE)
 
 
 def parse(data: bytes) -> Notebook:
