@@ -47,7 +47,8 @@ def verdicts(cells):
     for cell in reversed([cell for cell in cells if cell["cell_type"] == "code"]):
         defined, read = names(cell["source"])
         is_exercise = "exercise" in notebooks.tags(cell)
-        if is_exercise or (defined & wanted and "solution" not in notebooks.tags(cell)):
+        skipped = notebooks.tags(cell) & {"solution", "explorer"}
+        if is_exercise or (defined & wanted and not skipped):
             needed.insert(0, cell)
             wanted = wanted - defined | read
     namespace, found = {}, []
