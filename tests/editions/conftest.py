@@ -122,7 +122,10 @@ def small_notebook(number):
         (f"Exercise {number}.1", f"my_rows = ...\n\nchecks.rows_{number}(my_rows)"),
         (f"Exercise {number}.1, a solution", f"checks.rows_{number}(7)"),
         f"**Exercise {number}.2.** Look one up.",
-        (f"Exercise {number}.2", f"def my_row(n):\n    return ...\n\n\nchecks.row_{number}(my_row)"),
+        (
+            f"Exercise {number}.2",
+            f"def my_row(n):\n    return ...\n\n\nchecks.row_{number}(my_row)",
+        ),
         (f"Exercise {number}.2, a solution", f"checks.row_{number}(lambda n: n)"),
         ("My progress", f'progress(checks.exercises("0{number}"), globals())'),
         "## Remember\n\n- A row is a query, a column is a key.",
@@ -132,7 +135,9 @@ def small_notebook(number):
         cell = {"cell_type": "markdown", "id": f"{number}-{place}", "metadata": {}, "source": text}
         if isinstance(text, tuple):
             title, source = text
-            metadata = {"title": title, "tags": [kinds[title]]} if title in kinds else {"title": title}
+            metadata = (
+                {"title": title, "tags": [kinds[title]]} if title in kinds else {"title": title}
+            )
             output = {"output_type": "stream", "name": "stdout", "text": "spoiler"}
             cell |= {"cell_type": "code", "source": source, "metadata": metadata}
             cell |= {"outputs": [output], "execution_count": place}

@@ -3,10 +3,10 @@
 import ast
 
 import pytest
-from support import NOTEBOOKS
+from support import COURSE, NOTEBOOKS
 
 from attnlab.editions import notebooks
-from attnlab.editions.copies import LearnersCopy
+from attnlab.editions.copies import LearnersCopy, make
 
 EARLIER = "226d1ca"
 
@@ -71,7 +71,7 @@ def test_exercises_answered_before_an_update_still_pass_after_it(tmp_path, git_s
     for path in NOTEBOOKS:
         (before / path.name).write_bytes(git_show(EARLIER, f"course/{path.name}"))
     learner = LearnersCopy(tmp_path / "mine")
-    learner.update(before)
+    learner.update(make(before, notebooks.learners))
     answers = {}
     for path in NOTEBOOKS:
         file = learner.folder / path.name
@@ -85,7 +85,7 @@ def test_exercises_answered_before_an_update_still_pass_after_it(tmp_path, git_s
         answers[path.name] = [cell["source"] for cell in tagged["exercise"]]
         file.write_bytes(notebooks.serialize(notebook))
 
-    learner.update(NOTEBOOKS[0].parent)
+    learner.update(make(COURSE, notebooks.learners))
     passed, failed = 0, []
     for name, given in answers.items():
         cells = notebooks.parse((learner.folder / name).read_bytes())["cells"]

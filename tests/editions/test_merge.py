@@ -8,7 +8,7 @@ import pytest
 from support import NOTEBOOKS
 
 from attnlab.editions import notebooks
-from attnlab.editions.merge import BELONGS_TO, merge
+from attnlab.editions.merge import merge
 
 HANDED_OUT = [notebooks.learners(notebooks.parse(path.read_bytes())) for path in NOTEBOOKS]
 

@@ -11,7 +11,9 @@ from support import COURSE, NOTEBOOKS
 from attnlab.editions import command, notebooks
 
 COMMITTED = [notebooks.parse(path.read_bytes()) for path in NOTEBOOKS]
-each_committed = pytest.mark.parametrize("committed", COMMITTED, ids=lambda nb: nb["cells"][0]["id"])
+each_committed = pytest.mark.parametrize(
+    "committed", COMMITTED, ids=lambda nb: nb["cells"][0]["id"]
+)
 
 
 def titles(notebook, tag=None):
@@ -83,7 +85,9 @@ def test_a_class_gets_no_solutions_and_no_hints(committed):
 
 
 def test_the_text_around_a_hint_stays(course):
-    course.edit("01_a.ipynb", lambda cells: cells[7].update(source=cells[7]["source"] + "\n\nGo on."))
+    course.edit(
+        "01_a.ipynb", lambda cells: cells[7].update(source=cells[7]["source"] + "\n\nGo on.")
+    )
     edition = notebooks.for_class(course.read("01_a.ipynb"))
     assert "**Exercise 1.1.** Count them.\n\nGo on." in [c["source"] for c in edition["cells"]]
 

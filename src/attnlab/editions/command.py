@@ -2,8 +2,8 @@
 
 import argparse
 import contextlib
-import errno
 import http.client
+import importlib.util
 import json
 import os
 import re
@@ -13,11 +13,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from attnlab.editions import notebooks
-from attnlab.editions.copies import CopyError, LearnersCopy, course_files, read_course_file, write
+from attnlab.editions.copies import CopyError, LearnersCopy, make, write
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
-NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+USAGE = """
+attnlab copy [FOLDER]       make your copy of the course, or bring it up to date
+attnlab lab [FOLDER]        do that, and open JupyterLab there on the notebook you worked in last;
+                            options for JupyterLab may follow, such as --port=9000
+attnlab handout FOLDER      write the notebooks for a class, without solutions and hints
+"""
 
 
 def default_course() -> Path:
@@ -32,30 +36,40 @@ def copy(folder: Path, course: Path) -> LearnersCopy:
     """Make the learner's copy or bring it up to date, and say what happened.
 
     Raises:
-        CopyError: if JupyterLab is open in the folder while there is something to update.
+        CopyError: if the folder is the course's, or if JupyterLab is open in it and there is an
+            update.
     """
-    learners = LearnersCopy(folder)
-    if running_server(learners) and not learners.is_up_to_date(course):
+    if folder.resolve() == course.resolve():
+        raise CopyError(f"{folder} is the course itself. Choose another folder.")
+    learners, new = LearnersCopy(folder), make(course, notebooks.learners)
+    if running_server(learners) and learners.to_update(new):
         raise CopyError(
             f"JupyterLab is open in {folder}, and there is an update. Nothing was changed. "
             "Save your work, choose File > Shut Down in JupyterLab, and try again."
         )
-    is_new = not learners.handed_out.exists()
-    said = learners.update(course)
-    if is_new:
-        print(f"Your copy of the course is in {folder.resolve()}.")
-    print("\n".join(said) or f"{folder} is up to date.")
+    where = [] if learners.hidden.exists() else [f"Your copy is in {folder.resolve()}."]
+    said = where + learners.update(new) or [f"{folder} is up to date."]
+    print("\n".join(said), flush=True)
     return learners
 
 
-def lab(folder: Path, course: Path, arguments: list[str]) -> None:
-    """Open JupyterLab in the learner's copy, on the notebook that was worked in last."""
+def lab(folder: Path, course: Path, arguments: list[str]) -> list[str] | None:
+    """Make everything ready for JupyterLab in the learner's copy.
+
+    Returns:
+        The arguments to start it with; None if it is open there already.
+
+    Raises:
+        CopyError: if JupyterLab is not installed.
+    """
     learners = LearnersCopy(folder)
     if address := running_server(learners):
         print(f"The course is open already: {address}")
         if "--no-browser" not in arguments:
             webbrowser.open(address)
-        return
+        return None
+    if not importlib.util.find_spec("jupyterlab"):
+        raise CopyError("JupyterLab is not installed: pip install 'attnlab[lab]'.")
     copy(folder, course)
     # Jupyter and IPython keep their files in the copy: nobody's own settings are read or changed.
     jupyter = learners.hidden.resolve() / "jupyter"
@@ -65,10 +79,6 @@ def lab(folder: Path, course: Path, arguments: list[str]) -> None:
     os.environ["JUPYTER_CONFIG_DIR"] = str(jupyter / "config")
     os.environ["JUPYTER_DATA_DIR"] = str(jupyter / "data")
     os.environ["IPYTHONDIR"] = str(jupyter / "ipython")
-    try:  # not before: it reads these variables on import
-        from jupyterlab.labapp import LabApp
-    except ModuleNotFoundError:
-        raise CopyError("JupyterLab is not installed: pip install 'attnlab[lab]'.") from None
     # JupyterLab remembers its layout in a workspace. The first one has the sidebar closed.
     workspace = jupyter / "config/lab/workspaces/default-37a8.jupyterlab-workspace"
     if not workspace.exists():
@@ -84,7 +94,7 @@ def lab(folder: Path, course: Path, arguments: list[str]) -> None:
     # the loopback address only and asks for a token, nobody else gets root's shell.
     if not any(re.match(r"--([\w.]+\.)?(ip|token|password)\b", one, re.I) for one in arguments):
         options.append("--allow-root")
-    LabApp.launch_instance([*options, *arguments])
+    return [*options, *arguments]
 
 
 def running_server(learners: LearnersCopy) -> str | None:
@@ -94,7 +104,7 @@ def running_server(learners: LearnersCopy) -> str | None:
         with contextlib.suppress(OSError, ValueError, KeyError, http.client.HTTPException):
             server = json.loads(file.read_bytes())
             address = urlsplit(server["url"])
-            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=3)
+            connection = http.client.HTTPConnection(address.netloc, timeout=3)
             connection.request("GET", f"{address.path}api/status?token={server['token']}")
             if connection.getresponse().status == 200:
                 return f"{server['url']}lab?token={server['token']}"
@@ -107,16 +117,14 @@ def handout(folder: Path, course: Path) -> None:
     Raises:
         CopyError: if the folder holds a notebook of that name with something else in it.
     """
-    files = {
-        folder / path.name: notebooks.serialize(notebooks.for_class(read_course_file(path)))
-        for path in course_files(course)
-    }
-    different = [one for one, data in files.items() if one.exists() and one.read_bytes() != data]
-    if different:
-        raise CopyError(
-            f"{different[0]} is there already, and it is different. Choose another folder, "
-            "or move the old notebooks away. Nothing was written."
-        )
+    edition = make(course, notebooks.for_class)
+    files = {folder / name: notebooks.serialize(notebook) for name, notebook in edition.items()}
+    for path, data in files.items():
+        if path.exists() and path.read_bytes() != data:
+            raise CopyError(
+                f"{path} is there already, and it is different. Choose another folder, "
+                "or move the old notebooks away. Nothing was written."
+            )
     folder.mkdir(parents=True, exist_ok=True)
     for path, data in files.items():
         write(path, data)
@@ -125,40 +133,37 @@ def handout(folder: Path, course: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    parser = argparse.ArgumentParser("attnlab", description=__doc__, allow_abbrev=False)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, text in [
-        ("copy", "make your copy of the course, or bring it up to date"),
-        ("lab", "do that, and open JupyterLab there; JupyterLab's options may follow: --port=9000"),
-        ("handout", "write the notebooks for a class, without solutions and hints"),
-    ]:
-        one = verbs.add_parser(verb, help=text, description=text, allow_abbrev=False)
-        optional = {} if verb == "handout" else {"nargs": "?", "default": Path("my_course")}
-        one.add_argument("folder", type=Path, metavar="FOLDER", **optional)
-        one.add_argument("--course", type=Path, default=default_course(), metavar="COURSE")
+    parser = argparse.ArgumentParser("attnlab", usage=USAGE, allow_abbrev=False)
+    parser.add_argument("verb", choices=["copy", "lab", "handout"])
+    parser.add_argument("folder", nargs="?", type=Path, help="your copy (my_course)")
+    parser.add_argument("--course", type=Path, default=default_course(), help="its notebooks")
     options, more = parser.parse_known_args(arguments)
     if more and options.verb != "lab":
-        parser.error(f"unknown option: {more[0]}")
+        parser.error(f"{more[0]} is not an option of attnlab {options.verb}")
+    if options.folder is None and options.verb == "handout":
+        parser.error("name the folder for the hand-out")
+    folder, start = options.folder or Path("my_course"), None
     for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a title's letters
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         if options.verb == "lab":
-            lab(options.folder, options.course, more)
+            start = lab(folder, options.course, more)
         else:
-            {"copy": copy, "handout": handout}[options.verb](options.folder, options.course)
+            {"copy": copy, "handout": handout}[options.verb](folder, options.course)
     except CopyError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+        return _failed(str(problem))
     except OSError as problem:
-        print(_in_words(problem, options.folder), file=sys.stderr)
-        return 1
+        return _failed(
+            f"{problem.strerror or problem}: {problem.filename or folder}. "
+            "Nothing that you typed was lost. Put this right, then try again."
+        )
+    if start is not None:  # imported here, for it reads the environment when it is
+        from jupyterlab.labapp import LabApp
+
+        LabApp.launch_instance(start)
     return 0
 
 
-def _in_words(problem: OSError, folder: Path) -> str:
-    reason = f"{problem.strerror or problem}: {problem.filename or folder}."
-    if problem.errno in NO_ROOM:
-        reason = "There is no room left on the disk."
-    elif problem.errno in NOT_ALLOWED:
-        reason = f"You may not write here: {problem.filename or folder}."
-    return f"{reason} Nothing that you typed was lost. Mend this, then try again."
+def _failed(why: str) -> int:
+    print(why, file=sys.stderr)
+    return 1

@@ -4,7 +4,6 @@ Beside the notebooks it has a hidden folder:
 
     .attnlab/handed_out/    the notebooks as they were handed out last, to tell what was changed
     .attnlab/earlier/       the learner's notebooks as they were before an update
-    .attnlab/state.json     which version of the course each notebook was made from
     .attnlab/jupyter/       what JupyterLab and IPython write
 
 Every file is written atomically, the learner's notebook before the record of what was handed out.
@@ -12,16 +11,15 @@ So an update that was interrupted is completed by the next one.
 """
 
 import contextlib
-import hashlib
 import itertools
-import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
-from attnlab.editions import merge, notebooks
+from attnlab.editions import notebooks
+from attnlab.editions.merge import merge
 from attnlab.editions.notebooks import Notebook
 
 HIDDEN = ".attnlab"
@@ -32,27 +30,21 @@ class CopyError(Exception):
     """Why nothing could be done, in sentences for the learner."""
 
 
-def course_files(course: Path) -> list[Path]:
-    """The notebooks of a course, in their order.
+def make(course: Path, edition: Callable[[Notebook], Notebook]) -> dict[str, Notebook]:
+    """An edition of every notebook of a course, by the name of its file.
 
     Raises:
-        CopyError: if there is none.
+        CopyError: if there is none, or one is not a notebook.
     """
-    if found := sorted(course.glob("0*.ipynb")):
-        return found
-    raise CopyError(f"There are no notebooks of the course in {course}.")
-
-
-def read_course_file(path: Path) -> Notebook:
-    """One notebook of the course.
-
-    Raises:
-        CopyError: if it is not a notebook.
-    """
-    try:
-        return notebooks.parse(path.read_bytes())
-    except ValueError:
-        raise CopyError(f"{path} is damaged, so there is nothing to make a copy from.") from None
+    made = {}
+    for path in sorted(course.glob("0*.ipynb")):
+        try:
+            made[path.name] = edition(notebooks.parse(path.read_bytes()))
+        except ValueError:
+            raise CopyError(f"{path} is damaged. Nothing can be made from it.") from None
+    if not made:
+        raise CopyError(f"There are no notebooks of the course in {course}.")
+    return made
 
 
 def write(path: Path, data: bytes) -> None:
@@ -65,8 +57,7 @@ def write(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
+        part.unlink(missing_ok=True)
         raise
 
 
@@ -100,64 +91,54 @@ class LearnersCopy:
         self.folder = folder
         self.hidden = folder / HIDDEN
         self.handed_out = self.hidden / "handed_out"
-        self.state_file = self.hidden / "state.json"
 
     def last_worked_in(self) -> Path | None:
         """The notebook that the learner saved last; the first one if none was changed yet."""
         bases = sorted(self.handed_out.glob("*.ipynb"))
-        there = [base for base in bases if (self.folder / base.name).exists()]
-        changed = [base for base in there if _read(self.folder / base.name) != base.read_bytes()]
-        files = [self.folder / base.name for base in changed or there[:1]]
-        return max(files, key=lambda path: path.stat().st_mtime, default=None)
+        files = [file for base in bases if (file := self.folder / base.name).exists()]
+        changed = [f for f in files if f.read_bytes() != (self.handed_out / f.name).read_bytes()]
+        return max(changed or files[:1], key=lambda file: file.stat().st_mtime, default=None)
 
-    def is_up_to_date(self, course: Path) -> bool:
-        """Whether an update would find nothing to do."""
-        state = self._state()
-        return all(
-            state.get(source.name) == _version(source)
-            and (self.handed_out / source.name).exists()
-            and _readable(_read(self.folder / source.name)) is not None
-            for source in course_files(course)
-        )
+    def to_update(self, new: dict[str, Notebook]) -> list[str]:
+        """The notebooks that are missing, damaged, or handed out in another edition than this."""
+        return [
+            name
+            for name, notebook in new.items()
+            if _read(self.handed_out / name) != notebooks.serialize(notebook)
+            or not _readable(_read(self.folder / name))
+        ]
 
-    def update(self, course: Path) -> list[str]:
-        """Make the copy, or bring it up to date.
+    def update(self, new: dict[str, Notebook]) -> list[str]:
+        """Make the copy, or bring it up to date with an edition of the course.
 
         Returns:
             What happened, in sentences: nothing if there was nothing to do.
 
         Raises:
-            CopyError: if ``folder`` is the course's own, or the course cannot be read.
             OSError: if a file cannot be read or written. What the learner typed is there.
         """
-        if self.folder.resolve() == course.resolve():
-            raise CopyError(f"{self.folder} is the course itself. Choose another folder.")
-        if self.is_up_to_date(course):
-            return []
-        files = course_files(course)
-        new = {path.name: notebooks.learners(read_course_file(path)) for path in files}
+        said: list[str] = []
+        if not self.to_update(new):
+            return said
         self.handed_out.mkdir(parents=True, exist_ok=True)
         with _locked(self.hidden / "lock"):
-            said = []
             for left_over in [*self.folder.glob(".*.part"), *self.hidden.rglob(".*.part")]:
                 left_over.unlink()  # of an update that was killed
-            self._earlier = _unused(self.hidden / "earlier" / time.strftime("%Y%m%d-%H%M%S"))
-            state = self._state()
-            for source in files:
-                readable = _readable(_read(self.folder / source.name))
-                if not readable or state.get(source.name) != _version(source):
-                    said += self._update_one(source.name, new[source.name], set(new))
-                    state[source.name] = _version(source)
-                    write(self.state_file, json.dumps(state).encode())
-            if self._earlier.exists():
-                said.append(f"Your notebooks as they were before are in {self._earlier}.")
-            self._forget_old_states()
+            earlier = _unused(self.hidden / "earlier" / time.strftime("%Y%m%d-%H%M%S"))
+            for name in self.to_update(new):  # another process may have done it by now
+                said += self._update_one(name, new, earlier)
+            for old in sorted(earlier.parent.glob("*"))[:-KEPT_UPDATES]:
+                if old.stat().st_mtime < time.time() - KEPT_DAYS * 24 * 3600:
+                    shutil.rmtree(old, ignore_errors=True)
+        if earlier.exists():
+            said.append(f"Your notebooks as they were before are in {earlier}.")
         return said
 
-    def _update_one(self, name: str, new: Notebook, names: set[str]) -> list[str]:
+    def _update_one(self, name: str, new: dict[str, Notebook], earlier: Path) -> list[str]:
         """Bring one notebook up to date and say what happened."""
-        target, base, data = self.folder / name, self.handed_out / name, notebooks.serialize(new)
-        said = [] if base.exists() else self._follow_new_name(name, names)
+        target, base = self.folder / name, self.handed_out / name
+        data = notebooks.serialize(new[name])
+        said = [] if base.exists() else self._follow_new_name(name, new)
         mine, handed_out = _read(target), _read(base)
         own = _readable(mine)
         if mine is None or not mine.strip():
@@ -167,17 +148,17 @@ class LearnersCopy:
             aside = _unused(target.with_stem(f"{target.stem}_damaged"))
             os.replace(target, aside)
             write(target, data)
-            said.append(f"{name} could not be read. It is kept as {aside.name}; {name} is new.")
+            said.append(f"{name} could not be read. It is kept as {aside.name}, beside a new one.")
         elif mine == handed_out:
             if mine != data:
                 write(target, data)
                 said.append(f"{name} is updated. You had changed nothing in it.")
         else:
-            merged, notes = merge.merge(_readable(handed_out), own, new)
+            merged, notes = merge(_readable(handed_out), own, new[name])
             if merged != own:
                 saved = target.stat()
-                self._earlier.mkdir(parents=True, exist_ok=True)
-                write(self._earlier / name, mine)
+                earlier.mkdir(parents=True, exist_ok=True)
+                write(earlier / name, mine)
                 write(target, notebooks.serialize(merged))
                 os.utime(target, ns=(saved.st_atime_ns, saved.st_mtime_ns))  # who worked when
                 said.append(f"{name} is updated. What you typed is still there.")
@@ -185,29 +166,18 @@ class LearnersCopy:
         write(base, data)
         return said
 
-    def _follow_new_name(self, name: str, names: set[str]) -> list[str]:
+    def _follow_new_name(self, name: str, new: Container[str]) -> list[str]:
         """If the course has renamed a notebook, which keeps its number, rename the learner's."""
-        for old in sorted(self.handed_out.glob(f"{name.split('_')[0]}_*.ipynb")):
-            if old.name not in names:
-                mine, target = self.folder / old.name, self.folder / name
-                said = []
-                if mine.exists() and not target.exists():
-                    os.replace(mine, target)
-                    said = [f"{old.name} is called {name} now."]
-                os.replace(old, self.handed_out / name)
-                return said
-        return []
-
-    def _state(self) -> dict[str, str]:
-        try:
-            return dict(json.loads(self.state_file.read_bytes()))
-        except (OSError, ValueError, TypeError):
-            return {}
-
-    def _forget_old_states(self) -> None:
-        for path in sorted((self.hidden / "earlier").glob("*"))[:-KEPT_UPDATES]:
-            if path.stat().st_mtime < time.time() - KEPT_DAYS * 24 * 3600:
-                shutil.rmtree(path, ignore_errors=True)
+        number = name.split("_")[0]
+        gone = [old for old in self.handed_out.glob(f"{number}_*") if old.name not in new]
+        said = []
+        for old in gone[:1]:
+            mine, target = self.folder / old.name, self.folder / name
+            if mine.exists() and not target.exists():
+                os.replace(mine, target)
+                said = [f"{old.name} is called {name} now."]
+            os.replace(old, self.handed_out / name)
+        return said
 
 
 def _read(path: Path) -> bytes | None:
@@ -224,11 +194,6 @@ def _readable(data: bytes | None) -> Notebook | None:
     except ValueError:
         return None
     return notebook if any(cell["source"].strip() for cell in notebook["cells"]) else None
-
-
-def _version(source: Path) -> str:
-    """What a notebook's edition depends on: the course's file and the code that makes editions."""
-    return hashlib.sha256(Path(notebooks.__file__).read_bytes() + source.read_bytes()).hexdigest()
 
 
 def _unused(path: Path) -> Path:

@@ -6,9 +6,8 @@ edition. Whatever the learner typed stays; whatever the course has added or chan
 
 import difflib
 import hashlib
-import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from attnlab.editions.notebooks import Cell, Notebook, tags
@@ -16,6 +15,10 @@ from attnlab.editions.notebooks import Cell, Notebook, tags
 # In the metadata of a cell that holds the course's new version: the id of the cell it belongs to.
 BELONGS_TO = "attnlab_new_version_of"
 ALIKE = 0.5  # the share of words in common from which two cells are versions of one
+NEW, CHANGED = "new", "changed"  # notes on cells of the course that are only counted
+
+Key = tuple[str, int]
+Cells = dict[Key, Cell]
 
 # --- Which cell is which ----------------------------------------------------------------------
 
@@ -41,41 +44,32 @@ def _text(cell: Cell) -> Any:
     return cell["cell_type"], "\n".join(lines)
 
 
-def _exact(cell: Cell) -> Any:
-    return _id(cell) and (_id(cell), _text(cell))
-
-
-def _titled(name: Callable[[Cell], Any]) -> Callable[[Cell], Any]:
+def _with_id(name: Callable[[Cell], Any]) -> Callable[[Cell], Any]:
     """A name together with the id, which tells a cell from a copy that the learner made of it."""
     return lambda cell: name(cell) and _id(cell) and (name(cell), _id(cell))
 
 
-NAMES = (_exact, _titled(_exercise), _exercise, _titled(_title), _title, _id, _text)
+EXACT = (_with_id(_text), _id, _text)
+NAMES = (_with_id(_text), _with_id(_exercise), _exercise, _with_id(_title), _title, _id, _text)
 
 
-def _match(
-    cells: Sequence[Cell],
-    others: Sequence[Cell],
-    names: Iterable[Callable[[Cell], Any]] = NAMES,
-    alike: bool = True,
-) -> dict[int, int]:
-    """Index of a cell -> index of the other cell that is a version of it, one to one."""
-    found: dict[int, int] = {}
-    free = dict(enumerate(others))
-    for name in names:
-        called: dict[Any, int] = {}
-        for j, other in free.items():
-            called.setdefault(name(other), j)
-        for i, cell in enumerate(cells):
-            if i not in found and name(cell) and name(cell) in called:
-                found[i] = called.pop(name(cell))
-                del free[found[i]]
-    rest = [i for i in range(len(cells)) if i not in found] if alike else []
-    close = [(_likeness(cells[i], other), i, j) for i in rest for j, other in free.items()]
-    for likeness, i, j in sorted(close, key=lambda pair: -pair[0]):
-        if likeness >= ALIKE and i not in found and j in free:
-            found[i] = j
-            del free[j]
+def _versions(cells: Cells, others: Cells, exact: bool = False) -> dict[Key, Key]:
+    """Which cell is a version of which other one, one to one."""
+    found: dict[Key, Key] = {}
+    for name in EXACT if exact else NAMES:
+        called = {name(others[key]): key for key in reversed(others) if key not in found.values()}
+        for key, cell in cells.items():
+            if key not in found and name(cell) and name(cell) in called:
+                found[key] = called.pop(name(cell))
+    rest = _without(others, found.values()) if not exact else {}
+    close = [
+        (_likeness(cell, other), one, key)
+        for one, cell in _without(cells, found).items()
+        for key, other in rest.items()
+    ]
+    for likeness, one, key in sorted(close, key=lambda pair: -pair[0]):
+        if likeness >= ALIKE and one not in found and key not in found.values():
+            found[one] = key
     return found
 
 
@@ -84,6 +78,10 @@ def _likeness(one: Cell, other: Cell) -> float:
         return 0.0
     matcher = difflib.SequenceMatcher(None, one["source"].split(), other["source"].split(), False)
     return matcher.ratio() if matcher.real_quick_ratio() >= ALIKE else 0.0
+
+
+def _without(cells: Cells, keys: Container[Key]) -> Cells:
+    return {key: cell for key, cell in cells.items() if key not in keys}
 
 
 # --- What becomes of a cell -------------------------------------------------------------------
@@ -116,49 +114,37 @@ def _with_lines_added(was: Cell, own: Cell, new: Cell) -> Cell | None:
     return None
 
 
-class _Merge:
-    """The merge of one notebook: its cells, and what there is to say about it."""
+def _outcome(
+    was: Cell | None, own: Cell | None, new: Cell | None, waits: bool
+) -> tuple[list[Cell], str]:
+    """What becomes of a cell, given those of its versions that there are; and a note on it.
 
-    def __init__(self, pending: set[str]):
-        self.pending = pending
-        self.notes: list[str] = []
-        self.arrived = self.changed = 0
-
-    def cell(self, was: Cell | None, own: Cell | None, new: Cell | None) -> list[Cell]:
-        """What becomes of a cell, given those of its three versions that there are."""
-        if own is None:
-            waits = was is not None and was["id"] in self.pending
-            if new is None or (was is not None and _text(was) == _text(new) and not waits):
-                return []  # the learner deleted it, and the course has nothing new to say
-            if was is None:
-                self.arrived += 1
-            else:
-                self.notes.append(f"You deleted {_name(new)!r}. It has changed, so it is back.")
-            return [new]
-        untouched = was is not None and _text(own) == _text(was)
-        if new is None:
-            if was is None:
-                return [own]
-            if not untouched:
-                self.notes.append(f"{_name(own)!r} is no longer in the course. Yours is kept.")
-            return [] if untouched else [own]
-        ours = own["metadata"] | {k: new["metadata"].get(k) for k in ("title", "tags")}
-        ours = {key: value for key, value in ours.items() if value is not None}
-        kept = own | {"id": new["id"], "metadata": ours}
-        if _text(own) == _text(new):
-            return [kept]
-        if untouched:
-            self.changed += 1
-            return [new]
-        if was is not None and _text(was) == _text(new) and own.get("id") not in self.pending:
-            return [kept]
-        if was is not None and "setup" in tags(new):
-            if (joined := _with_lines_added(was, own, new)) is not None:
-                self.changed += 1
-                return [joined]
-        if was is None or _text(was) != _text(new):
-            self.notes.append(f"{_name(new)!r} has a new version. It is folded below yours.")
-        return [kept, new_version(new, new["id"])]
+    ``waits`` says that a new version of it, which an earlier update brought, still stands below.
+    """
+    same = was is not None and new is not None and _text(was) == _text(new)
+    if own is None:
+        if new is None or (same and not waits):
+            return [], ""  # the learner deleted it, and the course has nothing new to say
+        back = f"You deleted {_name(new)!r}. It has changed, so it is back."
+        return [new], NEW if was is None else back
+    untouched = was is not None and _text(own) == _text(was)
+    if new is None:
+        dropped = f"{_name(own)!r} is no longer in the course. Yours is kept."
+        return ([], "") if untouched else ([own], dropped if was is not None else "")
+    metadata = dict(own["metadata"])
+    for key in {"title", "tags"} & set(new["metadata"]):
+        if was is None or metadata.get(key) == was["metadata"].get(key):
+            metadata[key] = new["metadata"][key]
+    kept = own | {"id": new["id"], "metadata": metadata}
+    if _text(own) == _text(new) or (same and not waits):
+        return [kept], ""
+    if untouched:
+        return [new], CHANGED
+    if was is not None and "setup" in tags(new):
+        if joined := _with_lines_added(was, own, new):
+            return [joined], CHANGED
+    told = f"{_name(new)!r} has a new version. It is folded below yours."
+    return [kept, new_version(new, new["id"])], "" if same else told
 
 
 # --- The whole notebook -----------------------------------------------------------------------
@@ -175,52 +161,40 @@ def merge(base: Notebook | None, mine: Notebook, new: Notebook) -> tuple[Noteboo
     Returns:
         The merged notebook, and one sentence for each thing the learner should know.
     """
-    handed_out: list[Cell] = base["cells"] if base else []
+    was = {("was", n): cell for n, cell in enumerate(base["cells"] if base else [])}
+    fresh = {("new", n): cell for n, cell in enumerate(new["cells"])}
+    own = {("own", n): cell for n, cell in enumerate(mine["cells"])}
     # New versions that an earlier update has put in come and go with the cell they belong to.
-    versions = {new_version(cell, "")["source"] for cell in handed_out + new["cells"]}
-    ours = [cell for cell in mine["cells"] if BELONGS_TO in cell["metadata"]]
-    ours = [cell for cell in ours if cell["source"] in versions]
-    work = _Merge(pending={cell["metadata"][BELONGS_TO] for cell in ours})
-    own_cells = [cell for cell in mine["cells"] if not any(cell is one for one in ours)]
+    versions = {new_version(cell, "")["source"] for cell in [*was.values(), *fresh.values()]}
+    marked = [key for key, cell in own.items() if BELONGS_TO in cell["metadata"]]
+    put_in = [key for key in marked if own[key]["source"] in versions]
+    waiting = {own[key]["metadata"][BELONGS_TO] for key in put_in}
+    own = _without(own, put_in)
 
-    of_new = _match(new["cells"], handed_out)
-    of_own = _match(own_cells, handed_out)
+    of_new, of_own = _versions(fresh, was), _versions(own, was)
     # What an interrupted update has brought in already is in both, and was not handed out yet.
-    rest_new = [j for j in range(len(new["cells"])) if j not in of_new]
-    rest_own = [i for i in range(len(own_cells)) if i not in of_own]
-    direct = _match(
-        [own_cells[i] for i in rest_own],
-        [new["cells"][j] for j in rest_new],
-        NAMES if base is None else (_exact, _id, _text),
-        alike=base is None,
-    )
-    same = {rest_own[i]: rest_new[j] for i, j in direct.items()}
-
-    def key_of_own(i: int) -> tuple[str, int]:
-        if i in of_own:
-            return "handed out", of_own[i]
-        return ("new", same[i]) if i in same else ("own", i)
-
-    was = {("handed out", k): cell for k, cell in enumerate(handed_out)}
-    own = {key_of_own(i): cell for i, cell in enumerate(own_cells)}
-    fresh = {
-        ("handed out", of_new[j]) if j in of_new else ("new", j): cell
-        for j, cell in enumerate(new["cells"])
-    }
+    rest = _without(own, of_own), _without(fresh, of_new)
+    of_own |= _versions(*rest, exact=base is not None)
+    fresh = {of_new.get(key, key): cell for key, cell in fresh.items()}
+    own = {of_own.get(key, key): cell for key, cell in own.items()}
     # The order is the course's if the course has moved cells, else the learner's.
     common = [key for key in fresh if key in was]
     order = _woven(own, fresh) if common == sorted(common) else _woven(fresh, own)
-    cells = [c for key in order for c in work.cell(was.get(key), own.get(key), fresh.get(key))]
+    cells, notes = [], []
+    for key in order:
+        ids = {cell.get("id") for cell in (own.get(key), was.get(key)) if cell}
+        became, note = _outcome(was.get(key), own.get(key), fresh.get(key), bool(ids & waiting))
+        cells += became
+        notes += [note] if note else []
 
-    changes = [f"{work.changed} changed"] * bool(work.changed)
-    changes = [f"{work.arrived} new"] * bool(work.arrived) + changes
-    counted = [f"Cells of the course: {', '.join(changes)}."] if changes else []
+    counts = [f"{notes.count(kind)} {kind}" for kind in (NEW, CHANGED) if kind in notes]
+    counted = [f"Cells of the course: {', '.join(counts)}."] if counts else []
     merged = new | {
         "cells": _with_ids(cells),
         "metadata": new["metadata"] | mine["metadata"],
         "nbformat_minor": max(new["nbformat_minor"], mine.get("nbformat_minor", 0)),
     }
-    return merged, counted + work.notes
+    return merged, counted + [note for note in notes if note not in (NEW, CHANGED)]
 
 
 def _woven(order: Iterable[Any], other: Iterable[Any]) -> list[Any]:

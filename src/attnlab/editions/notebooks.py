@@ -10,11 +10,8 @@ Notebook = dict[str, Any]
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # What the kernel says of itself. JupyterLab would add it on opening and then ask to save it.
-LANGUAGE = {
+LANGUAGE = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"} | {
     "codemirror_mode": {"name": "ipython", "version": 3},
-    "file_extension": ".py",
-    "mimetype": "text/x-python",
-    "name": "python",
     "nbconvert_exporter": "python",
     "pygments_lexer": "ipython3",
     "version": platform.python_version(),
@@ -36,7 +33,7 @@ def parse(data: bytes) -> Notebook:
         for cell in notebook["cells"]:
             cell["source"] = "".join(cell["source"])
             cell["metadata"] = dict(cell.get("metadata", {}))
-            cell["cell_type"] += ""
+            cell["cell_type"] = str(cell["cell_type"])
         notebook["metadata"] = dict(notebook.get("metadata", {}))
     except (TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise ValueError("not a notebook") from problem
@@ -70,17 +67,17 @@ def learners(notebook: Notebook) -> Notebook:
             if "solution" in tags(cell):  # its verdict would pass for the learner's own
                 cell["metadata"]["jupyter"]["outputs_hidden"] = True
         cells.append(cell)
-    return notebook | {"cells": cells, "metadata": {"kernelspec": KERNEL, "language_info": LANGUAGE}}
+    return notebook | {
+        "cells": cells,
+        "metadata": {"kernelspec": KERNEL, "language_info": LANGUAGE},
+    }
 
 
 def for_class(notebook: Notebook) -> Notebook:
     """The edition for a class: the learner's, without solutions and hints."""
-    cells = []
-    for cell in learners(notebook)["cells"]:
-        if "solution" in tags(cell):
-            continue
+    edition = learners(notebook)
+    edition["cells"] = [cell for cell in edition["cells"] if "solution" not in tags(cell)]
+    for cell in edition["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = HINT_IS_BELOW.sub("", HINT.sub("", cell["source"])).strip()
-        if cell["source"]:
-            cells.append(cell)
-    return learners(notebook) | {"cells": cells}
+    return edition
