@@ -27,16 +27,6 @@ def prose(source, **more):
     return {"cell_type": "markdown", "source": source, "metadata": {}} | more
 
 
-def exercise(number, name, answer="..."):
-    tags, source = ["exercise"], f"my_{name} = {answer}\n\nchecks.{name}(my_{name})"
-    return code(source, f"Exercise {number}", tags, id=f"{name}-id")
-
-
-def notebook(*cells):
-    cells = [{"id": f"cell-{n}"} | copy.deepcopy(cell) for n, cell in enumerate(cells)]
-    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-
-
 # --- Any edits on both sides ------------------------------------------------------------------
 
 
@@ -158,3 +148,29 @@ def test_whatever_both_sides_edit_nothing_is_lost(seeds):
         # Once more, as after an interrupted update, and once more with no further news.
         assert sources(merge(base, merged, new)[0]) == sources(merged)
         assert sources(merge(new, merged, new)[0]) == sources(merged)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"metadata": {"tags": None, "title": None}},
+        {"metadata": {"tags": "exercise", "title": ["a list"]}},
+        {"metadata": {"tags": [3, {}], "attnlab_new_version_of": ["x"]}},
+        {"metadata": None},
+        {"id": ["a list"]},
+        {"id": "ein ß, that no id may have"},
+        {"source": ["two\n", "lines \ud800"]},
+        {"source": ""},
+        {"cell_type": "raw"},
+    ],
+    ids=str,
+)
+def test_what_other_programs_may_write_into_a_cell_stops_nothing(odd):
+    base, mine, new = trial(5)
+    data = copy.deepcopy(mine)
+    data["cells"].insert(3, code("own") | odd)
+    data["cells"][8] |= odd
+    mine = notebooks.parse(notebooks.serialize(data))
+    merged, _ = merge(base, mine, new)
+    assert lost(base, mine, new, merged) == ([], [])
+    assert notebooks.parse(notebooks.serialize(merged)) == merged

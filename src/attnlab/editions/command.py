@@ -1,4 +1,12 @@
-"""The command ``attnlab``: a learner's copy of the course, JupyterLab in it, hand-outs."""
+"""The course, to work in or to hand out.
+
+attnlab copy [FOLDER]      make your copy of the course (my_course), or bring it up to date
+attnlab lab [FOLDER]       do that, and open JupyterLab there on the notebook you worked in last;
+                           options for JupyterLab may follow, such as --port=9000
+attnlab handout FOLDER     write the notebooks for a class, without solutions and hints
+
+With --course=COURSE the notebooks come from that folder.
+"""
 
 import argparse
 import contextlib
@@ -15,13 +23,8 @@ from urllib.parse import urlsplit
 from attnlab.editions import notebooks
 from attnlab.editions.copies import CopyError, LearnersCopy, make, write
 
+NOTHING_LOST = "Nothing that you typed was lost. Put this right, then try again."
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
-USAGE = """
-attnlab copy [FOLDER]       make your copy of the course, or bring it up to date
-attnlab lab [FOLDER]        do that, and open JupyterLab there on the notebook you worked in last;
-                            options for JupyterLab may follow, such as --port=9000
-attnlab handout FOLDER      write the notebooks for a class, without solutions and hints
-"""
 
 
 def default_course() -> Path:
@@ -133,10 +136,10 @@ def handout(folder: Path, course: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    parser = argparse.ArgumentParser("attnlab", usage=USAGE, allow_abbrev=False)
+    parser = argparse.ArgumentParser("attnlab", usage=__doc__, allow_abbrev=False)
     parser.add_argument("verb", choices=["copy", "lab", "handout"])
-    parser.add_argument("folder", nargs="?", type=Path, help="your copy (my_course)")
-    parser.add_argument("--course", type=Path, default=default_course(), help="its notebooks")
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--course", type=Path, default=default_course())
     options, more = parser.parse_known_args(arguments)
     if more and options.verb != "lab":
         parser.error(f"{more[0]} is not an option of attnlab {options.verb}")
@@ -150,20 +153,14 @@ def main(arguments: list[str] | None = None) -> int:
             start = lab(folder, options.course, more)
         else:
             {"copy": copy, "handout": handout}[options.verb](folder, options.course)
-    except CopyError as problem:
-        return _failed(str(problem))
-    except OSError as problem:
-        return _failed(
-            f"{problem.strerror or problem}: {problem.filename or folder}. "
-            "Nothing that you typed was lost. Put this right, then try again."
-        )
+    except (CopyError, OSError) as problem:
+        said = str(problem)
+        if isinstance(problem, OSError):
+            said = f"{problem.strerror or said}: {problem.filename or folder}. {NOTHING_LOST}"
+        print(said, file=sys.stderr)
+        return 1
     if start is not None:  # imported here, for it reads the environment when it is
         from jupyterlab.labapp import LabApp
 
         LabApp.launch_instance(start)
     return 0
-
-
-def _failed(why: str) -> int:
-    print(why, file=sys.stderr)
-    return 1

@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
@@ -22,7 +23,6 @@ from attnlab.editions import notebooks
 from attnlab.editions.merge import merge
 from attnlab.editions.notebooks import Notebook
 
-HIDDEN = ".attnlab"
 KEPT_UPDATES, KEPT_DAYS = 5, 30  # earlier states are removed when both are exceeded
 
 
@@ -65,9 +65,7 @@ def write(path: Path, data: bytes) -> None:
 def _locked(path: Path) -> Iterator[None]:
     """Wait until no other process holds this file; then hold it. A process that dies lets go."""
     with path.open("a+b") as file:
-        try:
-            import fcntl
-        except ImportError:  # Windows
+        if sys.platform == "win32":
             import msvcrt
 
             while True:
@@ -75,6 +73,8 @@ def _locked(path: Path) -> Iterator[None]:
                     msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
                     break
         else:
+            import fcntl
+
             with contextlib.suppress(OSError):  # some network disks have no locks
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -89,7 +89,7 @@ class LearnersCopy:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.hidden = folder / HIDDEN
+        self.hidden = folder / ".attnlab"
         self.handed_out = self.hidden / "handed_out"
 
     def last_worked_in(self) -> Path | None:
@@ -160,7 +160,7 @@ class LearnersCopy:
                 earlier.mkdir(parents=True, exist_ok=True)
                 write(earlier / name, mine)
                 write(target, notebooks.serialize(merged))
-                os.utime(target, ns=(saved.st_atime_ns, saved.st_mtime_ns))  # who worked when
+                os.utime(target, ns=(saved.st_atime_ns, saved.st_mtime_ns))  # an update is no work
                 said.append(f"{name} is updated. What you typed is still there.")
                 said += [f"    {note}" for note in notes]
         write(base, data)

@@ -31,11 +31,11 @@ def _exercise(cell: Cell) -> Any:
 
 
 def _title(cell: Cell) -> Any:
-    return cell["metadata"].get("title")
+    return str(cell["metadata"].get("title") or "")
 
 
 def _id(cell: Cell) -> Any:
-    return cell.get("id")
+    return str(cell.get("id") or "")
 
 
 def _text(cell: Cell) -> Any:
@@ -140,9 +140,8 @@ def _outcome(
         return [kept], ""
     if untouched:
         return [new], CHANGED
-    if was is not None and "setup" in tags(new):
-        if joined := _with_lines_added(was, own, new):
-            return [joined], CHANGED
+    if was and "setup" in tags(new) and (joined := _with_lines_added(was, own, new)):
+        return [joined], CHANGED
     told = f"{_name(new)!r} has a new version. It is folded below yours."
     return [kept, new_version(new, new["id"])], "" if same else told
 
@@ -168,7 +167,7 @@ def merge(base: Notebook | None, mine: Notebook, new: Notebook) -> tuple[Noteboo
     versions = {new_version(cell, "")["source"] for cell in [*was.values(), *fresh.values()]}
     marked = [key for key, cell in own.items() if BELONGS_TO in cell["metadata"]]
     put_in = [key for key in marked if own[key]["source"] in versions]
-    waiting = {own[key]["metadata"][BELONGS_TO] for key in put_in}
+    waiting = {str(own[key]["metadata"][BELONGS_TO]) for key in put_in}
     own = _without(own, put_in)
 
     of_new, of_own = _versions(fresh, was), _versions(own, was)
@@ -182,7 +181,7 @@ def merge(base: Notebook | None, mine: Notebook, new: Notebook) -> tuple[Noteboo
     order = _woven(own, fresh) if common == sorted(common) else _woven(fresh, own)
     cells, notes = [], []
     for key in order:
-        ids = {cell.get("id") for cell in (own.get(key), was.get(key)) if cell}
+        ids = {_id(cell) for cell in (own.get(key), was.get(key)) if cell}
         became, note = _outcome(was.get(key), own.get(key), fresh.get(key), bool(ids & waiting))
         cells += became
         notes += [note] if note else []
@@ -215,11 +214,9 @@ def _with_ids(cells: Iterable[Cell]) -> list[Cell]:
     taken: set[str] = set()
     result = []
     for cell in cells:
-        name = cell.get("id")
-        if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,64}", name, re.ASCII):
-            name = hashlib.sha256(ascii(cell["source"]).encode()).hexdigest()[:8]
-        while name in taken:
-            name = hashlib.sha256(name.encode()).hexdigest()[:8]
+        name = str(cell.get("id") or "")
+        while name in taken or not re.fullmatch(r"[\w-]{1,64}", name, re.ASCII):
+            name = hashlib.sha256(ascii(name + cell["source"]).encode()).hexdigest()[:8]
         taken.add(name)
         result.append(cell | {"id": name})
     return result

@@ -8,13 +8,12 @@ from typing import Any
 Cell = dict[str, Any]
 Notebook = dict[str, Any]
 
-KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-# What the kernel says of itself. JupyterLab would add it on opening and then ask to save it.
-LANGUAGE = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"} | {
-    "codemirror_mode": {"name": "ipython", "version": 3},
-    "nbconvert_exporter": "python",
-    "pygments_lexer": "ipython3",
-    "version": platform.python_version(),
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    # What the kernel says of itself: JupyterLab would add it on opening and then ask to save it.
+    "language_info": {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
+    | {"nbconvert_exporter": "python", "pygments_lexer": "ipython3"}
+    | {"codemirror_mode": {"name": "ipython", "version": 3}, "version": platform.python_version()},
 }
 FOLDED = {"setup", "predict", "reveal", "solution"}
 # The hints, which unfold, and the sentence that says where the last one is.
@@ -32,9 +31,9 @@ def parse(data: bytes) -> Notebook:
         notebook = json.loads(data)
         for cell in notebook["cells"]:
             cell["source"] = "".join(cell["source"])
-            cell["metadata"] = dict(cell.get("metadata", {}))
+            cell["metadata"] = dict(cell.get("metadata") or {})
             cell["cell_type"] = str(cell["cell_type"])
-        notebook["metadata"] = dict(notebook.get("metadata", {}))
+        notebook["metadata"] = dict(notebook.get("metadata") or {})
     except (TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise ValueError("not a notebook") from problem
     return notebook
@@ -47,7 +46,7 @@ def serialize(notebook: Notebook) -> bytes:
 
 def tags(cell: Cell) -> set[str]:
     """The tags of a cell."""
-    return set(cell["metadata"].get("tags", []))
+    return set(map(str, cell["metadata"].get("tags") or []))
 
 
 def learners(notebook: Notebook) -> Notebook:
@@ -67,10 +66,7 @@ def learners(notebook: Notebook) -> Notebook:
             if "solution" in tags(cell):  # its verdict would pass for the learner's own
                 cell["metadata"]["jupyter"]["outputs_hidden"] = True
         cells.append(cell)
-    return notebook | {
-        "cells": cells,
-        "metadata": {"kernelspec": KERNEL, "language_info": LANGUAGE},
-    }
+    return notebook | {"cells": cells, "metadata": METADATA}
 
 
 def for_class(notebook: Notebook) -> Notebook:
