@@ -80,15 +80,15 @@ class Learner(Folder):
         said = self.capture.readouterr()
         return said.out + said.err
 
-    def process(self, *before, verb="copy", **options):
+    def process(self, *before, before_main="", encoding="utf-8", **options):
         """``attnlab copy`` as a process, which is started and not waited for."""
-        words = [*before, sys.executable, "-c", COMMAND, verb, str(self.path)]
+        words = [*before, sys.executable, "-c", before_main + COMMAND, "copy", str(self.path)]
         return subprocess.Popen(
             [*words, f"--course={self.course.path}"],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONPATH": ""},
+            encoding=encoding,
+            env=os.environ | {"PYTHONPATH": "", "PYTHONIOENCODING": encoding},
             **options,
         )
 

@@ -10,15 +10,12 @@ With --course=COURSE the notebooks come from that folder.
 
 import argparse
 import contextlib
-import http.client
 import importlib.util
 import json
 import os
 import re
 import sys
-import webbrowser
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from attnlab.editions import notebooks
 from attnlab.editions.copies import CopyError, LearnersCopy, make, write
@@ -69,6 +66,8 @@ def lab(folder: Path, course: Path, arguments: list[str]) -> list[str] | None:
     if address := running_server(learners):
         print(f"The course is open already: {address}")
         if "--no-browser" not in arguments:
+            import webbrowser
+
             webbrowser.open(address)
         return None
     if not importlib.util.find_spec("jupyterlab"):
@@ -103,6 +102,9 @@ def lab(folder: Path, course: Path, arguments: list[str]) -> list[str] | None:
 def running_server(learners: LearnersCopy) -> str | None:
     """The address of the JupyterLab that ``attnlab lab`` has open in a copy."""
     for file in learners.hidden.glob("jupyter/data/runtime/jpserver-*.json"):
+        import http.client  # slow, and seldom needed
+        from urllib.parse import urlsplit
+
         # After a crash the file is still there, and another program may have the port.
         with contextlib.suppress(OSError, ValueError, KeyError, http.client.HTTPException):
             server = json.loads(file.read_bytes())
