@@ -35,7 +35,7 @@ edit: $(SETUP) ## open the course's own files in JupyterLab, to change the cours
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(ARGS)
 
 handout: $(SETUP) ## write the notebooks for a class, without solutions and hints, to handout/ (TO=folder)
-	$(PY) -m attnlab.editions handout $(TO)
+	$(PY) -m attnlab.editions handout "$(TO)"
 
 test: $(SETUP) ## check everything: style, unit tests, and every output of every notebook
 	$(PY) -m ruff check

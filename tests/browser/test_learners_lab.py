@@ -87,7 +87,7 @@ def seen(page):
     return lab_server.ask(page, code)
 
 
-def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path):
+def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path, figure):
     folder, course = tmp_path / "my course", tmp_path / "course"
     shutil.copytree(NOTEBOOKS[0].parent, course)
     with running(folder, course, home) as address:
@@ -103,7 +103,8 @@ def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path):
             }
             # Notebook 2: something typed, a cell with a widget run, and saved.
             work = """
-                window.panel = await jupyterapp.commands.execute("docmanager:open", {path: argument});
+                const open = "docmanager:open";
+                window.panel = await jupyterapp.commands.execute(open, {path: argument});
                 await panel.context.ready;
                 await panel.sessionContext.ready;
                 for (const at of [2, 3, 4, 5]) {
@@ -138,3 +139,4 @@ def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path):
         for cell in json.loads((folder / SECOND).read_text(encoding="utf-8"))["cells"]
     ]
     assert texts[:2] == ["typed by the learner", "new in the course"]
+    figure("update | notebook open in JupyterLab | nothing yet: asks to close it first | all")

@@ -304,12 +304,31 @@ def test_without_the_record_of_what_was_handed_out_both_versions_stand_there(
     learner, course, table
 ):
     learner.change(ONE, "Exercise 1.1", ANSWER)
+    learner.edit(ONE, lambda cells: [cell.pop("id") for cell in cells])
     course.change(ONE, HEADING, HEADING + " New.")
     shutil.rmtree(learner.path / ".attnlab")
     learner.update()
     texts = learner.sources(ONE)
-    assert ANSWER in texts and HEADING in texts and any(HEADING + " New." in t for t in texts)
+    live = [text for text in texts if not text.startswith("<details>")]
+    # Nothing twice: what runs is the answer, not the exercise that it answers.
+    edition = notebooks.learners(course.read(ONE))
+    assert len(live) == len(edition["cells"]) and {ANSWER, HEADING} <= set(live)
+    assert any(HEADING + " New." in text for text in texts)
     table(".attnlab deleted", "the course's version folded below where it differs", "all")
+
+
+def test_when_the_learner_deletes_the_own_cell_the_waiting_new_version_takes_its_place(
+    learner, course
+):
+    learner.change(ONE, "Exercise 1.1", ANSWER)
+    course.change(ONE, "Exercise 1.1", "my_rows = 0")
+    learner.update()
+    at = learner.sources(ONE).index(ANSWER)
+    learner.edit(ONE, lambda cells: cells.pop(at))
+    course.change(ONE, HEADING, HEADING + " New.")
+    learner.update()
+    assert learner.sources(ONE)[at] == "my_rows = 0"
+    assert not any(text.startswith("<details>") for text in learner.sources(ONE))
 
 
 def test_the_state_before_an_update_is_kept_and_old_ones_go(learner, course, table):

@@ -27,6 +27,11 @@ def prose(source, **more):
     return {"cell_type": "markdown", "source": source, "metadata": {}} | more
 
 
+def notebook(*cells):
+    cells = [{"id": f"cell-{n}"} | copy.deepcopy(cell) for n, cell in enumerate(cells)]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
 # --- Any edits on both sides ------------------------------------------------------------------
 
 
@@ -146,8 +151,34 @@ def test_whatever_both_sides_edit_nothing_is_lost(seeds):
             most = max(sources(mine).count(text), sources(new).count(text))
             assert sources(merged).count(text) <= max(most, 1), text
         # Once more, as after an interrupted update, and once more with no further news.
-        assert sources(merge(base, merged, new)[0]) == sources(merged)
+        assert lost(base, mine, new, merge(base, merged, new)[0]) == ([], [])
         assert sources(merge(new, merged, new)[0]) == sources(merged)
+
+
+def test_spaces_at_the_ends_of_lines_are_no_edit_and_the_kernel_is_the_learners():
+    base = notebook(code("a = 1  \nb = 2"))
+    mine = notebook(code("a = 1\nb = 2\n")) | {"metadata": {"kernelspec": {"name": "mine"}}}
+    new = notebook(code("a = 3")) | {"metadata": {"kernelspec": {"name": "python3"}}}
+    merged, notes = merge(base, mine, new)
+    assert sources(merged) == ["a = 3"] and notes == ["Cells of the course: 1 changed."]
+    assert merged["metadata"] == mine["metadata"]
+
+
+@pytest.mark.parametrize(
+    "found_by, mine, new",
+    [
+        ("title", code("x = 5", "Rows"), code("nothing = alike", "Rows")),
+        ("likeness", code("one two three four"), code("one two three 4")),
+    ],
+)
+def test_without_ids_a_changed_cell_is_found_by(found_by, mine, new):
+    base = notebook(new | {"source": "one two three", "id": "old"})
+    mine, new = (notebook(cell | {"id": name}) for cell, name in [(mine, "a"), (new, "b")])
+    merged, _ = merge(base, mine, new)
+    assert [source[:9] for source in sources(merged)] == [
+        mine["cells"][0]["source"][:9],
+        "<details>",
+    ]
 
 
 @pytest.mark.parametrize(
