@@ -4,10 +4,12 @@
 # make lab PYTHON=python3.12          makes .venv from that Python
 # make lab TORCH_INDEX=address        takes torch from that package index (on Linux: a CPU build, 200 MB, not several GB)
 # make lab PY=python SETUP=           uses the environment you are in, as it is
+# make lab ARGS=--port=9000           hands options to JupyterLab
 # make notebooks NB=course/03         rebuilds one notebook
 PYTHON ?= python3
 PY = .venv/bin/python
 NB = course/0
+TO = handout
 
 # Jupyter and IPython read and write their files in this repository, so that the course looks the same for everyone
 # and nobody's own settings and kernels are read or changed.
@@ -22,12 +24,18 @@ PLACE = { pwd -P; .venv/bin/python -VV; } 2>&1 | cksum | tr -d ' '
 WANTS = { pwd -P; .venv/bin/python -VV; cat pyproject.toml; } 2>&1 | cksum | tr -d ' '
 SETUP := .venv/ready-$(shell $(WANTS))
 
-.PHONY: help lab test notebooks bench format clean
+.PHONY: help lab edit handout test notebooks bench format clean
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-lab: $(SETUP) ## open the course in JupyterLab (the first time, this installs it into .venv)
+lab: $(SETUP) ## open your copy of the course, my_course/, in JupyterLab (the first time, this installs it into .venv)
+	$(PY) -m attnlab.editions lab $(ARGS)
+
+edit: $(SETUP) ## open the course's own files in JupyterLab, to change the course
 	$(PY) -m jupyterlab --ip=127.0.0.1 $(ARGS)
+
+handout: $(SETUP) ## write the notebooks for a class, without solutions and hints, to handout/ (TO=folder)
+	$(PY) -m attnlab.editions handout "$(TO)"
 
 test: $(SETUP) ## check everything: style, unit tests, and every output of every notebook
 	$(PY) -m ruff check
