@@ -200,9 +200,6 @@ assert_close(steps.raw, (X3 @ W_Q) @ (X3 @ W_K).T)  # the package does the same
 
 other_values = attention(X3 @ W_Q, X3 @ W_K, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]))
 other_keys = attention(X3 @ W_Q, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]), X3 @ W_V)
-assert torch.equal(steps.raw, other_values.raw)
-assert not torch.equal(steps.raw, other_keys.raw)
-assert not torch.equal(steps.output, other_values.output)
 values_vote.answer(
     "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both"
 )
@@ -215,6 +212,11 @@ picture
 # No longer symmetric: *bank* gives *money* a score of 2, and *money* gives *bank* 0.
 # Changing W_Q or W_K changes the scores.
 # Changing W_V does not: it changes what is handed over, **not where one looks**.
+
+# %% Proof: what each matrix changes jupyter={"source_hidden": true} tags=["proof"]
+assert torch.equal(steps.raw, other_values.raw)
+assert not torch.equal(steps.raw, other_keys.raw)
+assert not torch.equal(steps.output, other_values.output)
 
 # %% A right angle, and still the highest score
 stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
@@ -240,6 +242,8 @@ print("scores", tuple(steps.raw.shape), " output", tuple(steps.output.shape))
 # ### Change every entry yourself
 
 # %% Explorer: W_Q, W_K, W_V -> vectors and scores tags=["explorer"]
+phrase = "river money bank".split()
+X3 = E[encode("river money bank")]  # (3, 2)
 picture, axes = plots.panels(4, height=2.9)
 queries, keys, values = (
     plots.vectors(ax, phrase, title=title, limits=(-4, 4, -4, 4))
@@ -294,6 +298,8 @@ shares = bank_scores / bank_scores.sum()  # (S_k,)
 output = shares @ X  # a row times a matrix: (S_k,) @ (S_k, D) -> (D,)
 print("shares", shares)
 print("output", output)
+
+# %% Proof: two thirds, one third jupyter={"source_hidden": true} tags=["proof"]
 assert_close(shares, torch.tensor([2 / 3, 1 / 3]))
 assert_close(output, torch.tensor([5 / 3, 0.0]))
 
@@ -571,12 +577,4 @@ checks.look_for(look_for_solution)
 # Bhayani's article on the Q, K and V matrices.
 
 # %% My progress tags=["progress"]
-progress(
-    "02",
-    scores=my_scores,
-    bank_asks_for_money=(my_W_Q, my_W_K),
-    receive=my_receive,
-    what_moves=(my_score_movers, my_output_movers),
-    bank_ignores_money=(my_ignoring_W_Q, my_ignoring_W_K),
-    look_for=my_look_for,
-)
+progress(checks.exercises("02"), globals())

@@ -76,6 +76,8 @@ hidden = torch.tensor([2.0, 1.0, -torch.inf])
 print("shares          ", row.softmax(dim=-1))
 print("all scores + 100", (row + 100).softmax(dim=-1))
 print("last one is -inf", hidden.softmax(dim=-1))
+
+# %% Proof: the three properties jupyter={"source_hidden": true} tags=["proof"]
 assert_close(row.softmax(dim=-1), (row + 100).softmax(dim=-1), atol=1e-5, rtol=0)
 assert hidden.softmax(dim=-1)[2] == 0
 
@@ -116,18 +118,20 @@ score_vote
 
 # %% The variance of a score, measured
 generator = torch.Generator().manual_seed(0)
-sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
-measured = []  # twenty measurements at each size
-for d_k in sizes:
+
+
+def twenty_variances(d_k):
     q, k = torch.randn(2, 20, 200, d_k, generator=generator)  # two tensors (20, 200, d_k)
-    measured.append((q * k).sum(dim=-1).var(dim=-1))  # (20,)
-measured = torch.stack(measured)  # (10, 20)
+    return (q * k).sum(dim=-1).var(dim=-1)  # (20,)
+
+
+sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+measured = torch.stack([twenty_variances(d_k) for d_k in sizes])  # (10, 20)
 picture, axes = plots.panels(1, width=5)
 log = {"xscale": "log", "yscale": "log", "xlim": (2, 1024), "ylim": (1, 2000)}
 line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", "d_k", "variance", **log)
 line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
 line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
-assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
 score_vote.answer(f"{measured[sizes.index(64)].mean() ** 0.5:.0f}")
 picture
 
@@ -135,6 +139,11 @@ picture
 # The band spans twenty measurements of two hundred random pairs each, and the line of their means lies on that of d_k.
 # The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
 # Dividing by √d_k brings it back to about 1, **whatever the width**.
+
+# %% Proof: the variance is d_k jupyter={"source_hidden": true} tags=["proof"]
+assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
+
+# %% [markdown]
 #
 # ### What large scores do
 #
@@ -181,8 +190,7 @@ print("          largest weight           sensitivity")
 print(" d_k    1     1/√d_k  1/d_k     1      1/√d_k  1/d_k")
 table = {}
 for d_k in (2, 8, 32, 128, 512):
-    q, K = draw(d_k)
-    table[d_k] = [measure(q, K, scale)[:2] for scale in (1.0, d_k**-0.5, 1 / d_k)]
+    table[d_k] = [measure(*draw(d_k), scale)[:2] for scale in (1.0, d_k**-0.5, 1 / d_k)]
     largest, sensitive = zip(*table[d_k])
     print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
 
@@ -198,8 +206,7 @@ divisor_vote.answer("hardly at all" if by_width < 0.1 * by_root else "as with �
 # So the divisor is not simply "against small **gradients**" (the derivatives that training goes by).
 # It keeps the scores at a size where training can make attention sharp or soft.
 
-# %% The same, asserted (unfold to see) jupyter={"source_hidden": true}
-# Unfold to see how
+# %% Proof: the columns of that table jupyter={"source_hidden": true} tags=["proof"]
 unscaled, by_root, by_width = (list(column) for column in zip(*table.values()))
 assert abs(unscaled[0][0] - 0.38) < 0.05 and abs(unscaled[-1][0] - 0.95) < 0.02
 assert all(abs(largest - 0.36) < 0.04 for largest, _ in by_root)
@@ -208,7 +215,7 @@ assert all(abs(s - 0.37) < 0.07 for _, s in by_root)
 assert abs(by_width[-1][0] - 0.13) < 0.01 and abs(by_width[-1][1] - 0.015) < 0.001
 alike = torch.randn(1000, 512, generator=torch.Generator().manual_seed(0))
 assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
-assert len(q) == 2_000
+assert len(draw(2)[0]) == 2_000
 
 # %% Explorer: width and scale tags=["explorer"]
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
@@ -288,9 +295,6 @@ assert_close(filled, scaled + M)
 
 steps = attention(X, X, X, allowed)
 assert_close(steps.masked, filled)  # the package does the same
-river = scaled[0]  # the wrong ways, for the first row: a score of 0, and a mask after the softmax
-assert (river * allowed[0]).softmax(dim=-1)[1] > 0.05
-assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9
 print(filled)
 [(i, j)] = (~allowed).nonzero().tolist()
 crossed_vote.answer(f"row {tokens[i]}, column {tokens[j]}")
@@ -304,7 +308,13 @@ picture
 # %% [markdown]
 # *river* has only itself to look at, and gets all of it.
 # *bank* sees both, and nothing has changed for it.
-#
+
+# %% Proof: two wrong ways to mask jupyter={"source_hidden": true} tags=["proof"]
+river = scaled[0]
+assert (river * allowed[0]).softmax(dim=-1)[1] > 0.05  # a score of 0 still gets a share
+assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9  # after the softmax: no sum of 1
+
+# %% [markdown]
 # ### Edit the future
 #
 # Here is how to test a causal mask: change a later word, and watch the words before it.
@@ -336,29 +346,29 @@ for name, mask in [("with the mask   ", causal_mask(2)), ("without the mask", No
 # ## 3. Padding, and the row with nothing to see
 #
 # Sequences of different length are put into one batch by filling up the short ones.
-# The filler is no text, and nobody should attend to it: that is a **padding mask**.
-# Causal hides the *future*, padding hides *filler*; a batch may need both, joined by "and".
+# What fills them up is called **padding**. It is no text, and nobody should attend to it: a **padding mask** hides it.
+# A causal mask hides the *future*, a padding mask hides the *padding*; a batch may need both, joined by "and".
 
 # %% Two masks are joined by "and"
-real = padding_mask([2, 3], 3)  # (B, 1, S_k): the first phrase has 2 real tokens, the second 3
-both = causal_mask(3) & real  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
+valid = padding_mask([2, 3], 3)  # (B, 1, S_k): the first phrase has 2 real tokens, the second 3
+both = causal_mask(3) & valid  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
 picture, axes = plots.panels(3)
-names = ["river", "bank", "(filler)"]
+names = ["river", "bank", "(padding)"]
 plots.heatmap(axes[0], names, names, causal_mask(3), kind="mask", title="Causal")
-plots.heatmap(axes[1], names, names, real[0].expand(3, 3), kind="mask", title="Padding")
+plots.heatmap(axes[1], names, names, valid[0].expand(3, 3), kind="mask", title="Padding")
 plots.heatmap(axes[2], names, names, both[0], kind="mask", title="Both")
 picture
 
 # %% [markdown]
-# With filler on the *right*, every row still has a real word to look at.
-# With filler on the **left** and a causal mask, the filler's own row has none.
+# With padding on the *right*, every row still has a real word to look at.
+# With padding on the **left** and a causal mask, the row of the padding itself has none: it is a **fully masked row**.
 
 # %% [markdown] tags=["predict"]
 # **Predict before you run.** What does a plain softmax make of a row of three −∞: an error, equal shares, zeros, or something else?
 # And if −1e9 stands in their place?
 
 # %% A row that may attend to nothing: three answers
-left_padded = torch.stack([torch.zeros(2), *X])  # (3, 2): filler, river, bank
+left_padded = torch.stack([torch.zeros(2), *X])  # (3, 2): padding, river, bank
 allowed = causal_mask(3) & torch.tensor([False, True, True])  # row 0 sees nothing
 scores = left_padded @ left_padded.T / 2**0.5  # (3, 3)
 
@@ -372,11 +382,13 @@ print("this course:   ", steps.weights[0].tolist())
 x = left_padded[None]  # (B, S, D)
 torch_output = F.scaled_dot_product_attention(x, x, x, attn_mask=allowed)  # (B, S, D)
 assert_close(steps.output, torch_output[0])
+
+# %% Proof: NaN spreads jupyter={"source_hidden": true} tags=["proof"]
 assert (naive @ (naive @ left_padded)).isnan().all()  # the same once more: 0 times NaN is NaN
 
 # %% [markdown]
 # Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
-# Sent through the same attention a second time, it reaches *river* and *bank*, although they give the filler an attention weight of 0.
+# Sent through the same attention a second time, it reaches *river* and *bank*, although they give the padding an attention weight of 0.
 # The popular fill −1e9 hides the problem: the row spreads *equal attention weights over forbidden keys*.
 # PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
 
@@ -387,21 +399,21 @@ masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
 weights = plots.heatmap(middle, "123", "123")
 output = plots.heatmap(right, "123", "12", kind="values", title="Output", names=("", ""))
 phrases = {
-    "right": "river bank (filler)",
-    "left": "(filler) river bank",
+    "right": "river bank (padding)",
+    "left": "(padding) river bank",
     "none": "river river bank",
 }
-vectors = {"river": E[0], "money": E[1], "bank": E[2], "(filler)": torch.zeros(2)}
+vectors = {"river": E[0], "money": E[1], "bank": E[2], "(padding)": torch.zeros(2)}
 
 
-def show(causal, padding, filler, last_word):
-    phrase = phrases[filler].replace("bank", last_word).split()
+def show(causal, padding, side, last_word):
+    phrase = phrases[side].replace("bank", last_word).split()
     x = torch.stack([vectors[word] for word in phrase])  # (3, 2)
     allowed = torch.ones(3, 3, dtype=torch.bool)
     if causal:
         allowed = allowed & causal_mask(3)
     if padding:
-        allowed = allowed & torch.tensor([word != "(filler)" for word in phrase])
+        allowed = allowed & torch.tensor([word != "(padding)" for word in phrase])
     steps = attention(x, x, x, allowed)
     for heat, values in ((masked, steps.masked), (weights, steps.weights)):
         heat.relabel(phrase, phrase)
@@ -419,12 +431,12 @@ def show(causal, padding, filler, last_word):
 Explorer(
     picture,
     show,
-    goal="Switch the causal mask off: does the last word now move river's output? Then mask filler on the left: which row sees nothing?",
+    goal="Switch the causal mask off: does the last word now move river's output? Then put padding on the left and mask it: which row sees nothing?",
     causal=toggle(True, "causal mask"),
     padding=toggle(False, "padding mask"),
     last_word=choice(["bank", "money"], label="last word"),
-    filler=choice(["none", "right", "left"], label="filler"),
-    stills=[{}, {"causal": False, "last_word": "money"}, {"filler": "left", "padding": True}],
+    side=choice(["none", "right", "left"], label="padding on the"),
+    stills=[{}, {"causal": False, "last_word": "money"}, {"side": "left", "padding": True}],
 )
 
 # %% [markdown]
@@ -501,7 +513,7 @@ checks.head_scale((768 / 12) ** -0.5)
 #
 # - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the attention weights, the same at every width.
 # - A mask puts −∞ where a query may not look, before the softmax. True means "may attend".
-# - Causal hides the future, padding hides filler. A row that sees nothing gives zeros here and in PyTorch; a plain softmax gives NaN.
+# - A causal mask hides the future, a padding mask the padding. A row that sees nothing gives zeros here and in PyTorch; a plain softmax gives NaN.
 #
 # **Next:** [4 · Softmax and values](04_softmax_and_values.ipynb)
 
@@ -567,10 +579,10 @@ print("one new query, three keys:", "is_causal", top_left.item(), "  causal_mask
 #
 # **Exercise 3.3, half-filled.** Phrases that are to be continued are padded on the **left**, so that all last words stand together.
 # `lengths` `(B,)` counts the real words of each phrase, `size` is S.
-# Return one mask `(B, S, S)` that hides the future *and* the filler; True means "may attend".
+# Return one mask `(B, S, S)` that hides the future *and* the padding; True means "may attend".
 #
 # <details><summary>Hint 1: nudge</summary>
-# Two masks, and a place is open only where both open it. Is filler something nobody may ask, or something that may not ask?
+# Two masks, and a place is open only where both open it. Is padding something nobody may ask, or something that may not ask?
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
@@ -600,15 +612,15 @@ checks.both_masks(both_masks_solution)
 
 # %% [markdown] tags=["further"]
 # **Exercise 3.4, find the bug.** `nn.MultiheadAttention` takes padding as `key_padding_mask` `(B, S)`.
-# The call below runs, every shape is right, and *river* looks at nothing but filler.
-# Return the mask that this module needs. Here filler stands on the right again.
+# The call below runs, every shape is right, and *river* looks at nothing but padding.
+# Return the mask that this module needs. Here the padding stands on the right again.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Does True mean the same in this module as in this course?
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# There True means "ignore". A boolean mask is turned round by ~.
+# There True means "ignore". A boolean mask is inverted by ~.
 # </details>
 #
 # Hint 3 is the folded solution below.
@@ -619,11 +631,11 @@ def with_a_bug(lengths, size):
     return padding_mask(lengths, size)[:, 0]  # (B, S)
 
 
-padded = torch.stack([*X, torch.zeros(2)])[None]  # (B, S, D) = (1, 3, 2): river, bank, filler
+padded = torch.stack([*X, torch.zeros(2)])[None]  # (B, S, D) = (1, 3, 2): river, bank, padding
 keys = with_a_bug([2], 3)  # (B, S_k)
 # for one phrase, key_padding_mask does this: the same keys for every query (and it starts faster)
 weights = module(padded, padded, padded, attn_mask=keys.expand(3, 3))[1]  # (B, S_q, S_k)
-print("river gives the filler", weights[0, 0, 2].item())
+print("river gives the padding", weights[0, 0, 2].item())
 
 
 def my_filler(lengths, size):
@@ -635,13 +647,13 @@ checks.filler_for_multihead(my_filler)
 
 # %% Exercise 3.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
-def filler_solution(lengths, size):
+def padding_solution(lengths, size):
     return ~padding_mask(lengths, size)[:, 0]  # (B, S)
 
 
-weights = module(padded, padded, padded, attn_mask=filler_solution([2], 3).expand(3, 3))[1]
-print("river gives the filler", weights[0, 0, 2].item())
-checks.filler_for_multihead(filler_solution)
+weights = module(padded, padded, padded, attn_mask=padding_solution([2], 3).expand(3, 3))[1]
+print("river gives the padding", weights[0, 0, 2].item())
+checks.filler_for_multihead(padding_solution)
 
 # %% [markdown] tags=["further"]
 # **Exercise 3.5, explain by experiment.** Does the causal mask matter in training, where the whole text is there anyway?
@@ -733,12 +745,4 @@ checks.sturdy_weights(sturdy_solution)
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.1 and its footnote on variance.
 
 # %% My progress tags=["progress"]
-progress(
-    "03",
-    causal_scores=my_causal_scores,
-    head_scale=my_scale,
-    both_masks=my_both_masks,
-    filler_for_multihead=my_filler,
-    leaks=my_leaks,
-    sturdy_weights=my_sturdy_weights,
-)
+progress(checks.exercises("03"), globals())

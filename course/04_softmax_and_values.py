@@ -553,7 +553,7 @@ checks.attention_function(my_attention)
 # | keys and values from | sequence A | sequence B |
 # | attention weights | (S_A, S_A) | (S_A, S_B) |
 # | causal mask | in decoders | usually none: B is all there |
-# | padding mask | for the filler of A | for the filler of B |
+# | padding mask | for the padding of A | for the padding of B |
 #
 # An encoder-decoder translates this way: the text being written asks the text being read.
 # A caption can ask an image in the same way.
@@ -737,12 +737,4 @@ checks.attention_sublayer(sublayer_solution)
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.
 
 # %% My progress tags=["progress"]
-progress(
-    "04",
-    masked_softmax=my_masked_softmax,
-    attention_function=my_whole_attention,
-    article_row=authors_recipe,
-    sharp_temperature=my_temperature,
-    look_and_carry_nothing=(my_W_Q, my_W_V),
-    attention_sublayer=my_sublayer,
-)
+progress(checks.exercises("04"), globals())

@@ -126,7 +126,6 @@ assert_close(merge_heads(steps.output), merged)
 print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @ W_O))
 own = 3 * W_Q[:, :4].numel()  # a head's own columns of W_Q, W_K and W_V
 print("parameters: one head", 4 * W_Q.numel(), " two heads", 2 * own + W_O.numel())
-assert steps.weights.shape[-1] == 3  # every head has all the keys
 shared_vote.answer(
     "the columns of Q, K and V"
     if 2 * own + W_O.numel() == 4 * W_Q.numel()
@@ -139,6 +138,9 @@ shared_vote.answer(
 # The heads divide the *width*, not the sentence.
 # And nothing has been added: W_Q, W_K, W_V and W_O have the same size for any number of heads.
 # The width must be divisible: 768 = 12 × 64 is a common choice.
+
+# %% Proof: every head has all the keys jupyter={"source_hidden": true} tags=["proof"]
+assert steps.weights.shape[-1] == 3
 
 # %% The path of shapes through three heads
 x = torch.randn(2, 5, 12, generator=generator)
@@ -156,8 +158,10 @@ one_head = seeded(lambda: MultiHeadAttention(12, n_heads=1), 0)
 count = [sum(p.numel() for p in m.parameters()) for m in (one_head, module)]
 print("parameters with one head and with three:", count)
 print("width 768 in 12 heads: each is", 768 // 12, "wide")
-assert count[0] == count[1]
 picture
+
+# %% Proof: as many parameters with one head as with three jupyter={"source_hidden": true} tags=["proof"]
+assert count[0] == count[1]
 
 # %% [markdown]
 # ### The classic mistake
@@ -171,6 +175,8 @@ right = numbers.reshape(1, 3, 2, 2).transpose(1, 2)  # (B, H, S, d_k)
 wrong = numbers.view(1, 2, 3, 2)
 print("head 0, right:", right[0, 0].tolist())
 print("head 0, wrong:", wrong[0, 0].tolist())
+
+# %% Proof: the same shape, other numbers jupyter={"source_hidden": true} tags=["proof"]
 assert right.shape == wrong.shape and not torch.equal(right, wrong)
 
 # %% [markdown]
@@ -289,16 +295,16 @@ print("with positions still the same:", same(out_first, out_second))
 # *Stopping point: about 24 minutes.*
 
 # %% [markdown]
-# ## 3. RoPE: turn, do not add
+# ## 3. RoPE: rotate, do not add
 #
 # Often it matters more *how far apart* two words are than where they stand in the book.
 # **Rotary position embedding (RoPE)** builds that in.
 #
-# > **Box: rotation.** To turn [a, b] by the angle t, compute [a cos t − b sin t, a sin t + b cos t].
+# > **Box: rotation.** To rotate [a, b] by the angle t, compute [a cos t − b sin t, a sin t + b cos t].
 # > The length stays the same. The dot product of two vectors depends on their lengths and on the angle *between* them only.
 #
 # Think of the query and the key as clock hands.
-# At position 0 nothing happens; with each further position, the hand is turned by the same angle.
+# At position 0 nothing happens; with each further position, the hand is rotated by the same angle.
 
 # %% Vote: which scores are equal? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -308,7 +314,7 @@ shift_vote = predict(
         "they change places, 1 and 3": "The distance has a direction: two before is not two after.",
         "both go 100 positions further": "",
         "another key, still at 1": "The distance is the same, the content is not.",
-        "none of these": "Turn both hands alike, and the angle between them stays.",
+        "none of these": "Rotate both hands alike, and the angle between them stays.",
     },
 )
 shift_vote
@@ -317,33 +323,33 @@ shift_vote
 q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
 
 
-def turn(x, position):  # one pair of coordinates, 1 radian per position
+def rotate(x, position):  # one pair of coordinates, 1 radian per position
     c, s = math.cos(position), math.sin(position)
     return x @ torch.tensor([[c, s], [-s, c]])  # (2,) @ (2, 2) -> (2,)
 
 
 for m, n in [(3, 1), (103, 101), (3, 2), (1, 3)]:
-    print(f"positions {m:3} and {n:3}: score {turn(q, m) @ turn(k, n):.4f}")
+    print(f"positions {m:3} and {n:3}: score {rotate(q, m) @ rotate(k, n):.4f}")
 other = torch.tensor([0.1, 0.9])
-print(f"another key at 3 and 1:  score {turn(q, 3) @ turn(other, 1):.4f}")
+print(f"another key at 3 and 1:  score {rotate(q, 3) @ rotate(other, 1):.4f}")
 changes = {
-    "both go 100 positions further": turn(q, 103) @ turn(k, 101),
-    "they change places, 1 and 3": turn(q, 1) @ turn(k, 3),
-    "another key, still at 1": turn(q, 3) @ turn(other, 1),
+    "both go 100 positions further": rotate(q, 103) @ rotate(k, 101),
+    "they change places, 1 and 3": rotate(q, 1) @ rotate(k, 3),
+    "another key, still at 1": rotate(q, 3) @ rotate(other, 1),
 }
-here = turn(q, 3) @ turn(k, 1)
+here = rotate(q, 3) @ rotate(k, 1)
 equal = [name for name, score in changes.items() if abs(score - here) < 1e-4]
 shift_vote.answer(*equal)
-assert_close(turn(q, 3) @ turn(k, 1), turn(q, 103) @ turn(k, 101), atol=1e-4, rtol=0)
-assert_close(turn(q, 3).norm(), q.norm())  # lengths are kept
-looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
+assert_close(rotate(q, 3) @ rotate(k, 1), rotate(q, 103) @ rotate(k, 101), atol=1e-4, rtol=0)
+assert_close(rotate(q, 3).norm(), q.norm())  # lengths are kept
+looped = torch.stack([rotate(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
 assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
 
 # %% [markdown]
-# Turn both hands by the same amount, and the angle between them stays: 3 and 1 score as 103 and 101.
+# Rotate both hands by the same amount, and the angle between them stays: 3 and 1 score as 103 and 101.
 # The score depends on **content and distance** (which way counts, too), not on distance alone: another key, another score.
 #
-# The **values are not turned**: what a word has to say does not depend on where it stands.
+# The **values are not rotated**: what a word has to say does not depend on where it stands.
 # Position changes only where one looks.
 #
 # ### Many hands
@@ -353,16 +359,16 @@ assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the packa
 
 # %% Every pair has its own speed
 pairs = torch.tensor([[1.0, 0.0] * 4])  # a vector of width 8: four hands, all pointing right
-turned = rope(pairs.expand(60, 8), torch.arange(60))  # (S, 8)
+rotated = rope(pairs.expand(60, 8), torch.arange(60))  # (S, 8)
 picture, axes = plots.panels(1, width=6.5, height=2.6)
 names = ["pair 1", "pair 2", "pair 3", "pair 4"]
 hands = plots.curves(axes, names, "First coordinate of each hand", "position", "cosine")
 axes.set(xlim=(0, 59), ylim=(-1.1, 1.1))
-hands.update(**{f"pair {i + 1}": turned[:, 2 * i] for i in range(4)})
+hands.update(**{f"pair {i + 1}": rotated[:, 2 * i] for i in range(4)})
 picture
 
 # %% [markdown]
-# Pair 1 turns fast, pair 4 hardly moves. A head can use the fast ones for neighbours and the slow ones for long distances.
+# Pair 1 rotates fast, pair 4 hardly moves. A head can use the fast ones for neighbours and the slow ones for long distances.
 
 # %% Explorer: two positions and a shift tags=["explorer"]
 picture, (left, right) = plots.panels(2, width=8, height=3.4)
@@ -371,9 +377,9 @@ scores = plots.bars(right, ["score", "shifted"], title="Scores", limits=(-1.2, 1
 
 
 def show(query_at, key_at, shift, angle):
-    key = turn(k, angle)  # the content of the key
-    here = (turn(q, query_at) @ turn(key, key_at)).item()
-    hands = turn(q, query_at + shift), turn(key, key_at + shift)
+    key = rotate(k, angle)  # the content of the key
+    here = (rotate(q, query_at) @ rotate(key, key_at)).item()
+    hands = rotate(q, query_at + shift), rotate(key, key_at + shift)
     shifted = (hands[0] @ hands[1]).item()
     plane.update(torch.stack(hands))
     scores.update([here, shifted])
@@ -386,7 +392,7 @@ def show(query_at, key_at, shift, angle):
 Explorer(
     picture,
     show,
-    goal="Shift both words: the hands turn, the score stays. Then change the distance by one.",
+    goal="Shift both words: the hands rotate, the score stays. Then change the distance by one.",
     shift=slider(0, 100, 0),
     query_at=slider(0, 20, 3, label="query at"),
     key_at=slider(0, 20, 1, label="key at"),
@@ -438,6 +444,8 @@ for layer in range(7):
     nearest = likeness.argmax(dim=1).tolist()
     same_sense.append(sum(mole.senses[i] == mole.senses[j] for i, j in enumerate(nearest)))
 print("same sense, of 12, before block 1 and after each block:", same_sense)
+
+# %% Proof: what each block finds jupyter={"source_hidden": true} tags=["proof"]
 assert same_sense[0] == 0 and same_sense[3:6] == [12, 12, 12]
 table_rows = F.normalize(mole.states[:, 0], dim=1)
 assert ((table_rows @ table_rows.T - 2 * torch.eye(12)).amax(dim=1) > 0.999).all()  # same place
@@ -484,7 +492,7 @@ def split_solution(x, n_heads):
 checks.split(split_solution)
 
 # %% [markdown]
-# **Exercise 5.2.** Turn each row of `x` `(S, 2)` by its position in `positions` `(S,)`, one radian per position, counter-clockwise.
+# **Exercise 5.2.** Rotate each row of `x` `(S, 2)` by its position in `positions` `(S,)`, one radian per position, counter-clockwise.
 # No `rope` this time.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -520,8 +528,8 @@ checks.rotate_pair(rotation_solution)
 # ## Remember
 #
 # - Heads divide the width, not the sentence; split the axis, then swap; the parameters stay as many.
-# - Attention alone does not know the order; positions are added to x, or q and k are turned (RoPE).
-# - With RoPE a score depends on content and distance; values are not turned.
+# - Attention alone does not know the order; positions are added to x, or q and k are rotated (RoPE).
+# - With RoPE a score depends on content and distance; values are not rotated.
 #
 # **Next:** [6 · Tiny trainer and KV cache](06_tiny_trainer_and_kv_cache.ipynb)
 
@@ -707,7 +715,7 @@ def positions_solution(e, p):
 checks.add_positions(positions_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 5.6, make a key.** Does RoPE simply favour near words? The query `q` is [1, 0.5]; it and its keys turn by one radian per position.
+# **Exercise 5.6, make a key.** Does RoPE simply favour near words? The query `q` is [1, 0.5]; it and its keys are rotated by one radian per position.
 # Find a key `(2,)` that scores at least 0.5 *more* when it stands five positions before the query than when it stands at the query's own position.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -715,7 +723,7 @@ checks.add_positions(positions_solution)
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# The query will have turned five radians further than the key. Give the key those five radians from the start: turn(q, 5).
+# The query will have been rotated five radians further than the key. Give the key those five radians from the start: rotate(q, 5).
 # </details>
 #
 # Hint 3 is the folded solution below.
@@ -726,7 +734,7 @@ checks.far_key(my_key)
 
 # %% Exercise 5.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
-key_solution = turn(torch.tensor([1.0, 0.5]), 5)  # (2,)
+key_solution = rotate(torch.tensor([1.0, 0.5]), 5)  # (2,)
 checks.far_key(key_solution)
 
 # %% [markdown] tags=["further"]
@@ -740,7 +748,7 @@ checks.far_key(key_solution)
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# Turn q and k by the positions given. Then score, scale, softmax, mix, as ever, with the values as they are.
+# Rotate q and k by the positions given. Then score, scale, softmax, mix, as ever, with the values as they are.
 # </details>
 #
 # Hint 3 is the folded solution below.
@@ -769,13 +777,4 @@ checks.rope_attention(rope_attention_solution)
 # Haviv et al. 2022, on causal models without positions; Jain and Wallace 2019 and Wiegreffe and Pinter 2019, on attention and explanation.
 
 # %% My progress tags=["progress"]
-progress(
-    "05",
-    split=my_split,
-    rotate_pair=my_rotation,
-    merge=my_merge,
-    parameters_of_heads=(with_12_heads, with_24_heads),
-    add_positions=my_positions,
-    far_key=my_key,
-    rope_attention=my_rope_attention,
-)
+progress(checks.exercises("05"), globals())

@@ -27,7 +27,7 @@
 # The future. It is needed when writing and in training, because each position is trained to predict the word after it.
 # </details>
 #
-# <details><summary>Which of Q, K and V does RoPE turn?</summary>
+# <details><summary>Which of Q, K and V does RoPE rotate?</summary>
 # Q and K. What a word hands over does not depend on where it stands.
 # </details>
 #
@@ -113,6 +113,7 @@ print(
 # Will the untrained model be better or worse than that?
 
 # %% The training loop
+model = seeded(TinyCausalAttention, 42)  # a new start whenever this cell runs
 optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
 losses = []
 for _ in range(201):
@@ -123,13 +124,15 @@ for _ in range(201):
     loss.backward()  # compute all derivatives
     optimizer.step()  # the small step downhill
 
-same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=20, lr=0.03)
-assert_close(torch.tensor(same.losses), torch.tensor(losses[:20]))  # the package does the same
-first_below = next(i for i, loss in enumerate(losses) if max(losses[i:]) < 0.01)
+first_below = next((i for i in range(201) if max(losses[i:]) < 0.01), "no step")
 start = seeded(TinyCausalAttention, 42)(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
 print(f"at the start the model gives river {start[:, 0].mean():.2f}, which is never right")
 print(f"loss at the start {losses[0]:.4f}; below 0.01 from step {first_below} on")
 print("ends below 0.0001:", losses[-1] < 1e-4)
+
+# %% Proof: the package trains the same way jupyter={"source_hidden": true} tags=["proof"]
+same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=20, lr=0.03)
+assert_close(torch.tensor(same.losses), torch.tensor(losses[:20]))
 assert abs(losses[-1] - 6e-5) < 2e-5
 
 # %% [markdown]
@@ -231,6 +234,8 @@ even = hold_at_zero(seeded(TinyCausalAttention, 42), "q")  # all scores 0: weigh
 even_losses = train(even, inputs, targets, steps=201, lr=0.03).losses
 print("W_Q = 0: weights of bank", even.steps(inputs).weights[0, 1].tolist())
 print("ends below 0.0001:", even_losses[-1] < 1e-4)
+
+# %% Proof: as low as with attention jupyter={"source_hidden": true} tags=["proof"]
 assert abs(even_losses[-1] - 7e-5) < 2e-5
 
 # %% [markdown]
@@ -248,7 +253,6 @@ print(
     "largest final loss below 0.0001:",
     bool(band[:, -1].max() < 1e-4),
 )
-assert both == 15
 picture, axes = plots.panels(1, width=6, height=2.8)
 curve = plots.curves(axes, ["middle one"], "Loss of twenty starts", xlim=(0, 60), ylim=(0, 3))
 curve.level(math.log(2), "ln 2")
@@ -261,15 +265,20 @@ picture
 # 15 look where a person would, 5 do not, and all are equally right.
 # **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the output layer all have a part in it.
 
+# %% Proof: fifteen of twenty jupyter={"source_hidden": true} tags=["proof"]
+assert both == 15
+
 # %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
+inputs, targets = toy_task()
+shore, loan = targets.tolist()
 picture, (left, middle, right, last) = plots.panels(4, ratios=(4, 3, 3, 2))
 log = {"x": "step (log scale)", "xscale": "symlog"}  # most of it happens in the first ten
 curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5), **log)
 curve.level(math.log(2), "ln 2: no context")
 river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
 money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
-chances = plots.bars(last, ["shore", "loan"], title="Probability")
+probabilities = plots.bars(last, ["shore", "loan"], title="Probability")
 runs = {}  # settings -> model, its losses, its parameters at each step; only the last is kept
 
 
@@ -303,7 +312,7 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
     curve.update(loss=losses, mark=at)
     river_heat.update(weights[0], causal_mask(2))
     money_heat.update(weights[1], causal_mask(2))
-    chances.update([p[0, shore], p[1, loan]])
+    probabilities.update([p[0, shore], p[1, loan]])
     yield (
         f"Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
         f"and money **{weights[1, 1, 0]:.2f}**; p(shore) {p[0, shore]:.2f}, "
@@ -433,7 +442,6 @@ print(f"the best guess from the ambiguous word alone: {alone:.2f} of the time")
 print("W_V = 0 is about as good as that:", abs(rates["W_V = 0"] - alone) < 0.05)
 print("W_Q = 0 loses less than W_V = 0:", rates["W_Q = 0"] > rates["W_V = 0"])
 print("W_Q = 0 and W_K = 0 give the same logits:", torch.equal(no_q(known), no_k(known)))
-assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
 picture, axes = plots.panels(1, width=8, height=2.8)
 plots.Drawing(axes, "How often the word after an ambiguous word is right")
 bars = axes.bar(list(rates), list(rates.values()), color=plots.BLUE)  # trained: drawn, not compared
@@ -441,6 +449,9 @@ axes.bar_label(bars, fmt="%.2f")
 axes.axhline(alone, color="black", lw=1, ls=":")
 axes.set(ylim=(0, 0.85))
 picture
+
+# %% Proof: right 7 times in 10 jupyter={"source_hidden": true} tags=["proof"]
+assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
 
 # %% [markdown]
 # The dotted line is the best guess from the ambiguous word alone.
@@ -567,10 +578,10 @@ edited = sentence.clone()
 edited[0, 1] = language.words.index("banker")
 print("cached:", decode(sentence[0], language.words))
 print("edited:", decode(edited[0], language.words))
-fresh = transformer.new_cache(1, 10)
+recomputed = transformer.new_cache(1, 10)
 with torch.no_grad():
-    transformer(edited, cache=fresh)
-change = (fresh.keys - cache.keys).abs()  # (layers, B, H, S, d)
+    transformer(edited, cache=recomputed)
+change = (recomputed.keys - cache.keys).abs()  # (layers, B, H, S, d)
 stale = change.amax(dim=(1, 2, 4)) > 1e-5  # largest change of each key: (layers, S)
 columns = decode(edited[0], language.words).split()  # one column of the cache per word
 print("stale in block 1:", *(word for word, bad in zip(columns, stale[0]) if bad))
@@ -589,6 +600,9 @@ stale_vote.answer(names[int(stale[1].sum())])
 
 # %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
+language = corpus()
+reader = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64), 0)  # untrained will do
+sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
 picture, (left, right) = plots.panels(2, width=9.5, ratios=(4, 1), height=2.6)
 names = decode(sentence[0], language.words).split()
 answers = {"kind": "mask", "names": ("", ""), "words": ("stale", "holds", "new")}
@@ -602,8 +616,8 @@ def keys(ids, encoder):
     """The keys of both blocks, (2, S, D), with or without a view of the future."""
     allowed = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool)
     allowed = allowed if encoder else causal_mask(ids.shape[1])
-    x, found = transformer.emb(ids), []
-    for block in transformer.blocks:
+    x, found = reader.emb(ids), []
+    for block in reader.blocks:
         found.append(block.attention.w_k(rms_norm(x, block.attention_norm))[0])  # (S, D)
         x = block(x, allowed)[0]
     return torch.stack(found)
@@ -781,8 +795,8 @@ picture
 
 # %% Draw sentences tags=["further"]
 prompt = encode("a", language.words)[None].expand(200, 1)  # 200 sentences at once
-dice = torch.Generator().manual_seed(0)
-drawn = generate(transformer, prompt, 9, temperature=1.0, generator=dice)
+generator = torch.Generator().manual_seed(0)
+drawn = generate(transformer, prompt, 9, temperature=1.0, generator=generator)
 possible = {tuple(row) for row in language.sentences.tolist()}
 share = sum(tuple(row) in possible for row in drawn.tolist()) / 200
 print("more than 8 in 10 are sentences of the language:", share > 0.8)
@@ -809,12 +823,14 @@ print("the same losses to the last digit:", resumed.losses == whole.losses)
 
 # %% Explorer: counted and timed (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
-long = TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=256)
+long = TinyTransformer(len(corpus().words), width=32, n_heads=4, n_layers=2, max_length=256)
 lengths = [16, 64, 128, 192, 256]
 picture, (left, right) = plots.panels(2, width=9)
 names, limits = ["with", "without"], {"x": "word", "xlim": (0, 256)}
 counted = plots.curves(left, names, "Scores", y="scores", ylim=(0, 66_000), legend=False, **limits)
-counted.update(**{"with": scores_with[:256], "without": scores_without[:256]})
+scores_with = list(range(1, 257))
+scores_without = [t * t for t in scores_with]
+counted.update(**{"with": scores_with, "without": scores_without})
 timed = plots.curves(right, names, "Time", y="ms", ylim=(0, 20), **limits)
 
 
@@ -957,15 +973,15 @@ def shared_heads_solution(k, n_heads):
 checks.share_heads(shared_heads_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 6.6, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been turned by their positions 0 to S − 1.
-# Somebody turns the new query and the new key with `rope(x, torch.arange(len(x)))`. Which position does every new word then get? Write the step without the bug.
+# **Exercise 6.6, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been rotated by their positions 0 to S − 1.
+# Somebody rotates the new query and the new key with `rope(x, torch.arange(len(x)))`. Which position does every new word then get? Write the step without the bug.
 #
 # <details><summary>Hint 1: nudge</summary>
 # There is one new word. What is torch.arange(1)? And where does the word stand?
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# S keys stand at 0 to S − 1, so the new word stands at S. Turn its query and its key by that, append, and go on as in exercise 6.2.
+# S keys stand at 0 to S − 1, so the new word stands at S. Rotate its query and its key by that, append, and go on as in exercise 6.2.
 # </details>
 #
 # Hint 3 is the folded solution below.
@@ -1034,13 +1050,4 @@ checks.write_with_cache(generate_solution)
 # Shazeer 2019 (MQA); Ainslie et al. 2023 (GQA).
 
 # %% My progress tags=["progress"]
-progress(
-    "06",
-    cache_bytes=my_cache_bytes,
-    decode_step=my_decode_step,
-    what_shore_needs=shore_needs,
-    stale_columns=(stale_in_block_1, stale_in_block_2, stale_after_appending),
-    share_heads=my_shared_heads,
-    rope_decode_step=my_rope_step,
-    write_with_cache=my_generate,
-)
+progress(checks.exercises("06"), globals())

@@ -1,11 +1,12 @@
-"""attnlab: the plumbing of a course on self-attention. The ideas stand in its notebooks.
+"""attnlab: the functions and models behind a course on self-attention, which its notebooks derive.
 
-Data walks one way, and so do the imports:
+Imports go one way only:
 
-    core -> model -> training       torch only; their names are re-exported here
-    data                            the worked example, the corpus, the recorded data
-    checks                          one check per exercise
-    plots -> explorers              pictures; not imported here
+    core -> cache -> model -> generation -> training    torch only; their names are re-exported
+    validation, checkpoint                               argument checks and files, for these
+    data                                                 worked example, language, recorded data
+    lab                                                  pictures, explorers, votes, progress
+    checks                                               one object per exercise
 """
 
 from attnlab.cache import KVCache

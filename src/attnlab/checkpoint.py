@@ -1,8 +1,10 @@
-"""A run of ``train`` on disk: a file that is whole or not there, and refused if it does not fit."""
+"""Checkpoints of ``train``, written atomically and validated before anything is loaded."""
 
+import io
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,22 +12,16 @@ from torch import nn
 NAMES = {"model", "optimizer", "generator", "learns", "seed", "losses"}
 
 
-def a_path(name: str, path: str | os.PathLike) -> None:
-    """Refuse what is not a path."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name} must be a path, not {type(path).__name__}")
+def prepare_checkpoint(path: str | os.PathLike) -> None:
+    """Refuse a path that cannot be written to; remove what a killed run left beside it."""
+    check_path("checkpoint", path)
+    folder = Path(path).parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"checkpoint {path} is not a file in a folder that can be written to")
+    _partial(path).unlink(missing_ok=True)
 
 
-def writable(name: str, path: str | os.PathLike | None) -> None:
-    """Refuse at once a path to which nothing can be written later; ``None`` is not one."""
-    if path is None:
-        return
-    a_path(name, path)
-    if Path(path).is_dir() or not Path(path).parent.is_dir():
-        raise ValueError(f"{name} {path} is not a file in a folder that exists")
-
-
-def save(
+def save_checkpoint(
     path: str | os.PathLike,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -33,19 +29,23 @@ def save(
     seed: int,
     losses: list[float],
 ) -> None:
-    """Write all that a run needs to go on. A crash or Ctrl-C leaves the old file as it was."""
+    """Write all that a run needs to continue. A crash or Ctrl-C leaves the old file unchanged."""
     state = {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
         "generator": generator.get_state(),
-        "learns": learning(model),
+        "learns": trainable_names(model),
         "seed": seed,
         "losses": losses,
     }
-    partial = Path(f"{path}.partial")  # in the same folder, where renaming takes no time
+    # Serialized in memory first: PyTorch's C++ writer would call Python to write to a file, and
+    # Ctrl-C within such a call ends the process.
+    content = io.BytesIO()
+    torch.save(state, content)
+    partial = _partial(path)
     try:
         with open(partial, "wb") as file:
-            torch.save(state, file)
+            file.write(content.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -53,7 +53,7 @@ def save(
         partial.unlink(missing_ok=True)
 
 
-def load(
+def load_checkpoint(
     path: str | os.PathLike,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -61,50 +61,68 @@ def load(
     seed: int,
     steps: int | None,
 ) -> list[float]:
-    """Put model, optimizer and generator where ``save`` found them; return the losses so far.
+    """Restore model, optimizer and generator from a checkpoint; return the losses so far.
 
     Raises:
-        FileNotFoundError, ValueError: no file, one that is damaged, or one of another run. Then
-            nothing has changed.
+        OSError: the file cannot be read.
+        ValueError: it is damaged, or of another run. The model is unchanged.
     """
-    a_path("resume", path)
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"resume {path} does not exist")
+    check_path("resume", path)
     try:
-        with zipfile.ZipFile(path) as file:
-            flipped = file.testzip()  # torch.load does not compare the checksums
-        saved = torch.load(path, map_location="cpu", weights_only=True)  # numbers, no program
-        there = shapes(saved["model"])
-        damaged = flipped is not None or saved.keys() != NAMES
-    except Exception:  # there is no end to what a file that is something else can lead to
-        damaged = True
-    if damaged:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"resume {path} does not exist") from None
+    saved = _parse(content)
+    if saved is None:
         raise ValueError(f"resume {path} is damaged, or not what checkpoint wrote")
-    here = shapes(model.state_dict())
+    here, there = shapes(model.state_dict()), shapes(saved["model"])
     for name in here | there:
         mine, its = here.get(name, "not there"), there.get(name, "not there")
         if mine != its:
             raise ValueError(f"resume {path} holds another model: {name} is {its}, not {mine}")
-    if saved["learns"] != learning(model):
-        its, mine = ", ".join(saved["learns"]), ", ".join(learning(model))
-        raise ValueError(f"resume {path} is of a run in which {its} may learn, not {mine}")
+    if saved["learns"] != trainable_names(model):
+        its, mine = ", ".join(saved["learns"]), ", ".join(trainable_names(model))
+        raise ValueError(f"resume {path} is of a run that trains {its}, not {mine}")
     if saved["seed"] != seed:
         raise ValueError(f"resume {path} was written with seed {saved['seed']}, not {seed}")
-    if steps is not None and len(saved["losses"]) > steps:
-        raise ValueError(
-            f"resume {path} has done {len(saved['losses'])} steps, more than steps {steps}"
-        )
-    model.load_state_dict(saved["model"])
+    done = len(saved["losses"])
+    if steps is not None and done > steps:
+        raise ValueError(f"resume {path} has done {done} steps, more than steps {steps}")
     optimizer.load_state_dict(saved["optimizer"])
     generator.set_state(saved["generator"])
+    model.load_state_dict(saved["model"])
     return saved["losses"]
 
 
+def _parse(content: bytes) -> dict[str, Any] | None:
+    """The state that ``save_checkpoint`` wrote; ``None`` if the content is anything else."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            flipped = file.testzip()  # torch.load does not compare the checksums
+        # weights_only: tensors and numbers are loaded, and no code is run
+        saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        shapes(saved["model"])
+        return saved if flipped is None and saved.keys() == NAMES else None
+    except Exception:  # there is no end to what other content can lead to
+        return None
+
+
+def _partial(path: str | os.PathLike) -> Path:
+    """Where a checkpoint is written before it replaces the old one, in the same folder."""
+    return Path(f"{path}.partial")
+
+
+def check_path(name: str, path: Any) -> None:
+    """Refuse what is not a path."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, not {type(path).__name__}")
+
+
 def shapes(state: dict[str, torch.Tensor]) -> dict[str, str]:
-    """Dtype and shape of every tensor, in words."""
+    """Dtype and shape of every tensor, as text."""
     return {name: f"{x.dtype} {tuple(x.shape)}" for name, x in state.items()}
 
 
-def learning(model: nn.Module) -> list[str]:
+def trainable_names(model: nn.Module) -> list[str]:
     """Names of the parameters that are not frozen."""
     return [name for name, p in model.named_parameters() if p.requires_grad]

@@ -1,4 +1,4 @@
-"""The functions of ``core`` with parameters to learn: heads and two small models.
+"""The functions of ``core`` with learnable parameters: multi-head attention, two small models.
 
 ``nn.Linear`` stores its weight transposed, ``(out, in)``, and computes ``x @ weight.T``; in the
 course's notation ``W_Q`` is ``w_q.weight.T``. No module here has dropout.
@@ -10,9 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnlab import validation as require
+from attnlab import validation
 from attnlab.cache import KVCache, LayerCache
-from attnlab.core import AttentionSteps, attend, causal_mask, merge_heads, rope_from, to_heads
+from attnlab.core import (
+    AttentionSteps,
+    attend,
+    build_causal_mask,
+    check_layout,
+    rope_from,
+    to_heads,
+)
 
 # --- Multi-head attention -------------------------------------------------------------------
 
@@ -41,21 +48,26 @@ class MultiHeadAttention(nn.Module):
         bias: bool = False,
     ):
         super().__init__()
-        self.width = require.whole("width", width, 1)
-        self.n_heads = require.whole("n_heads", n_heads, 1)
+        self.width = validation.check_int("width", width, 1)
+        self.n_heads = validation.check_int("n_heads", n_heads, 1)
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        self.n_kv_heads = require.whole("n_kv_heads", n_kv_heads, 1)
-        self.head_dim = require.divisible("width", width, "n_heads", n_heads)
-        require.divisible("n_heads", n_heads, "n_kv_heads", self.n_kv_heads)
+        self.n_kv_heads = validation.check_int("n_kv_heads", n_kv_heads, 1)
+        self.head_dim = validation.check_divisible("width", width, "n_heads", n_heads)
+        validation.check_divisible("n_heads", n_heads, "n_kv_heads", n_kv_heads)
         if rope is not None:
-            require.layout(rope)
-            require.even("the head width for RoPE", self.head_dim)
+            check_layout(rope)
+            validation.check_even("the head width for RoPE", self.head_dim)
         self.rope = rope
         kv_width = self.n_kv_heads * self.head_dim
         self.w_q = nn.Linear(width, width, bias=bias)
         self.w_k = nn.Linear(width, kv_width, bias=bias)
         self.w_v = nn.Linear(width, kv_width, bias=bias)
         self.w_o = nn.Linear(width, width, bias=bias)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> AttentionSteps:
+        """``forward`` after a check of its arguments."""
+        self._check(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
 
     def forward(
         self,
@@ -80,33 +92,54 @@ class MultiHeadAttention(nn.Module):
             and has passed ``W_O``: ``(B, S, D)``.
 
         Raises:
-            TypeError, ValueError: shapes, dtypes or combinations that do not fit.
+            TypeError, ValueError: shapes, dtypes, devices or combinations that do not fit; before
+                anything is written to the cache.
         """
-        require.attending(self, x, context, cache, LayerCache)
         source = x if context is None else context
         past = 0 if cache is None else cache.length
-        if mask is not None:
-            require.head_mask(mask, x, past + source.shape[1])
-            mask = mask[:, None] if mask.ndim == 3 else mask  # (B, 1, 1 or S_q, S_k)
-
         q = to_heads(self.w_q(x), self.n_heads)  # (B, H, S_q, d)
         k = to_heads(self.w_k(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         v = to_heads(self.w_v(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         if self.rope is not None:
-            turned = rope_from(past, torch.cat((q, k), dim=1), self.rope)  # (B, H + H_kv, S, d)
-            q, k = turned[:, : self.n_heads], turned[:, self.n_heads :]
+            rotated = rope_from(past, torch.cat((q, k), dim=1), self.rope)  # (B, H + H_kv, S, d)
+            q, k = rotated[:, : self.n_heads], rotated[:, self.n_heads :]
         if cache is not None:
-            k, v = cache.append(k, v)  # (B, H_kv, past + S, d)
-        way = attend if self.n_kv_heads == self.n_heads else attend_in_groups
-        *steps, output = way(q, k, v, mask, q.shape[-1] ** -0.5)  # output (B, H, S_q, d)
-        return AttentionSteps(*steps, self.w_o(merge_heads(output)))  # output (B, S_q, D)
+            k, v = cache.write(k, v)  # (B, H_kv, past + S, d)
+        if mask is not None and mask.ndim == 3:
+            mask = mask[:, None]  # (B, 1, 1 or S_q, S_k)
+        attend_fn = attend if self.n_kv_heads == self.n_heads else attend_in_groups
+        steps = attend_fn(q, k, v, mask, q.shape[-1] ** -0.5)  # output (B, H, S_q, d)
+        merged = steps.output.transpose(1, 2).flatten(2)  # (B, S_q, D)
+        return AttentionSteps(*steps[:4], self.w_o(merged))
+
+    def _check(self, x: Tensor, context: Any = None, mask: Any = None, cache: Any = None) -> None:
+        """Refuse arguments of ``forward`` that do not fit."""
+        _check_sequence("x", x, self.width, self.w_q.weight)
+        batch, n_queries, n_keys = *x.shape[:2], x.shape[1]
+        if context is not None:
+            if self.rope is not None or cache is not None:
+                raise ValueError("context cannot be combined with RoPE or a cache")
+            _check_sequence("context", context, self.width, self.w_q.weight)
+            if context.shape[0] != batch:
+                raise ValueError(f"context has batch {context.shape[0]} but x has {batch}")
+            n_keys = context.shape[1]
+        if cache is not None:
+            if not isinstance(cache, LayerCache):
+                raise TypeError(f"cache must be KVCache.layer(i), not {type(cache).__name__}")
+            shape = (batch, self.n_kv_heads, n_keys, self.head_dim)
+            cache.cache.check_room("keys", shape, _projected_dtype(self.w_k.weight), x.device)
+            n_keys += cache.length
+        if mask is not None:
+            _check_mask(mask, x, n_queries, n_keys)
 
 
-def attend_in_groups(q: Tensor, k: Tensor, v: Tensor, mask: Any, scale: float) -> AttentionSteps:
-    """``attend`` for more query than key/value heads: ``H / H_kv`` of them read the same keys.
+def attend_in_groups(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> AttentionSteps:
+    """``attend`` for more query than key/value heads: ``H / H_kv`` of them share the same keys.
 
-    q is ``(B, H, S_q, d)``; k and v are ``(B, H_kv, S_k, d)`` and are read where they lie, without
-    a copy for each query head: the queries of a group stand below one another instead.
+    q is ``(B, H, S_q, d)``; k and v are ``(B, H_kv, S_k, d)`` and are used in place, without a copy
+    for each query head: the queries of a group are stacked along the query axis instead.
     """
     group = q.shape[1] // k.shape[1]
     queries = q.unflatten(1, (-1, group)).flatten(2, 3)  # (B, H_kv, group * S_q, d)
@@ -114,6 +147,32 @@ def attend_in_groups(q: Tensor, k: Tensor, v: Tensor, mask: Any, scale: float) -
         mask = torch.cat([mask] * group, dim=-2)  # (..., group * S_q, S_k)
     steps = attend(queries, k, v, mask, scale)
     return AttentionSteps(*(x.unflatten(2, (group, -1)).flatten(1, 2) for x in steps))
+
+
+def _check_sequence(name: str, x: Tensor, width: int, weight: Tensor) -> None:
+    """Refuse what is not ``(B, S, width)`` with the dtype and device of the parameters."""
+    validation.check_floats(name, x, min_rank=3)
+    if x.ndim != 3 or x.shape[-1] != width:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, not (B, S, {width})")
+    if x.dtype != weight.dtype and validation.autocast_dtype(x.device) is None:
+        raise TypeError(f"{name} is {x.dtype} but the parameters are {weight.dtype}")
+    validation.check_device(name, x, weight.device, "the parameters")
+
+
+def _check_mask(mask: Tensor, x: Tensor, n_queries: int, n_keys: int) -> None:
+    """Refuse what is not ``(S_q, S_k)`` or ``(B or 1, 1 or S_q, S_k)`` for ``x`` (B, S_q, ...)."""
+    validation.check_boolean(mask, x, "the queries")
+    batch = x.shape[0]
+    fitting = [(n_queries, n_keys), (batch, 1, n_keys), (batch, n_queries, n_keys)]
+    if tuple(mask.shape) not in (*fitting, (1, n_queries, n_keys)):
+        shapes = f"{fitting[0]}, {fitting[1]} and {fitting[2]}"
+        raise ValueError(f"mask of shape {tuple(mask.shape)} is none of {shapes}")
+
+
+def _projected_dtype(weight: Tensor) -> torch.dtype:
+    """Dtype that a linear layer computes: that of its weight, or autocast's (float64 is exempt)."""
+    lowered = None if weight.dtype == torch.float64 else validation.autocast_dtype(weight.device)
+    return lowered or weight.dtype
 
 
 # --- Two models -----------------------------------------------------------------------------
@@ -136,8 +195,8 @@ class TinyCausalAttention(nn.Module):
 
     def __init__(self, vocab_size: int = 5, dim: int = 12):
         super().__init__()
-        self.vocab_size = require.whole("vocab_size", vocab_size, 1)
-        dim = require.whole("dim", dim, 1)
+        self.vocab_size = validation.check_int("vocab_size", vocab_size, 1)
+        dim = validation.check_int("dim", dim, 1)
         self.emb = nn.Embedding(vocab_size, dim)
         self.q, self.k, self.v, self.o = (nn.Linear(dim, dim, bias=False) for _ in range(4))
         self.norm = nn.LayerNorm(dim)
@@ -153,8 +212,10 @@ class TinyCausalAttention(nn.Module):
         return self._attend(ids)[1]
 
     def _attend(self, ids: Tensor) -> tuple[Tensor, AttentionSteps]:
-        x = self.emb(require.ids("ids", ids, self.vocab_size))  # (B, S, D)
-        mask = causal_mask(ids.shape[1], device=ids.device)
+        validation.check_ids("ids", ids, self.vocab_size)
+        validation.check_device("ids", ids, self.emb.weight.device, "the parameters")
+        x = self.emb(ids)  # (B, S, D)
+        mask = build_causal_mask(ids.shape[1], ids.shape[1], ids.device)
         return x, attend(self.q(x), self.k(x), self.v(x), mask, x.shape[-1] ** -0.5)
 
 
@@ -172,8 +233,8 @@ def swiglu(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
 class Block(nn.Module):
     """One pre-norm block: ``x + attention(norm(x))``, then ``x + swiglu(norm(x))``.
 
-    Its own parameters are plain matrices and not modules: for one token through so small a model,
-    calling a module takes longer than what it computes.
+    The norms and the MLP are plain parameters and not modules: for one token through so small a
+    model, calling a module takes longer than its computation.
     """
 
     def __init__(self, width: int, n_heads: int, n_kv_heads: int | None):
@@ -187,8 +248,13 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None, cache: LayerCache | None = None
     ) -> tuple[Tensor, AttentionSteps]:
-        """(B, S, D) -> the new (B, S, D), and the attention steps on the way."""
-        steps = self.attention(rms_norm(x, self.attention_norm), mask=mask, cache=cache)
+        """(B, S, D) -> the new (B, S, D), and the block's attention steps.
+
+        Nothing is validated: that is done where the model is called.
+        """
+        normed = rms_norm(x, self.attention_norm)
+        # As a plain module, with its hooks but without the check in its own __call__.
+        steps = nn.Module.__call__(self.attention, normed, mask=mask, cache=cache)
         x = x + steps.output
         return x + swiglu(rms_norm(x, self.mlp_norm), self.gate_up, self.down), steps
 
@@ -217,10 +283,10 @@ class TinyTransformer(nn.Module):
         n_kv_heads: int | None = None,
     ):
         super().__init__()
-        self.vocab_size = require.whole("vocab_size", vocab_size, 1)
-        self.max_length = require.whole("max_length", max_length, 1)
-        width = require.whole("width", width, 1)
-        n_layers = require.whole("n_layers", n_layers, 1)
+        self.vocab_size = validation.check_int("vocab_size", vocab_size, 1)
+        self.max_length = validation.check_int("max_length", max_length, 1)
+        width = validation.check_int("width", width, 1)
+        n_layers = validation.check_int("n_layers", n_layers, 1)
         self.emb = nn.Embedding(vocab_size, width)
         self.blocks = nn.ModuleList(Block(width, n_heads, n_kv_heads) for _ in range(n_layers))
         self.norm = nn.Parameter(torch.ones(width))
@@ -235,7 +301,7 @@ class TinyTransformer(nn.Module):
             ids: the new tokens; those already in ``cache`` come before them.
             mask: boolean ``(S, S_k)``, ``(B, 1, S_k)`` or ``(B, S, S_k)`` with ``S_k`` cached
                 and new positions; combined with the causal mask that is always there.
-            cache: filled up by this call.
+            cache: the new keys and values are appended to it.
 
         Raises:
             TypeError, ValueError: bad ids or mask, more than ``max_length`` positions, a cache
@@ -248,25 +314,52 @@ class TinyTransformer(nn.Module):
         return self._run(ids, None, None)[1]
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache for this model, with room for ``max_length`` positions if not told."""
-        attend, weight = self.blocks[0].attention, self.lm_head.weight
+        """An empty cache for this model, with room for ``max_length`` positions by default.
+
+        It has the dtype in which keys are computed: within ``torch.autocast``, autocast's.
+        """
+        attention, weight = self._attention, self.lm_head.weight
         capacity = self.max_length if capacity is None else capacity
-        shape = (len(self.blocks), batch, attend.n_kv_heads, capacity, attend.head_dim)
-        return KVCache(*shape, weight.dtype, weight.device)
+        shape = (len(self.blocks), batch, attention.n_kv_heads, capacity, attention.head_dim)
+        return KVCache(*shape, _projected_dtype(weight), weight.device)
+
+    @property
+    def _attention(self) -> Any:
+        return self.blocks[0].attention
 
     def _run(
         self, ids: Tensor, mask: Tensor | None, cache: KVCache | None
     ) -> tuple[Tensor, list[AttentionSteps]]:
-        require.ids("ids", ids, self.vocab_size)
-        batch, n_new = ids.shape
-        past = require.positions_left(self, n_new, cache, KVCache)
-        allowed = require.head_mask(mask, ids, past + n_new)
+        past = self._check(ids, mask, cache)
+        n_new = ids.shape[1]
         if n_new > 1:  # a single new token is the last one: nothing is hidden from it
-            causal = causal_mask(n_new, past + n_new, device=ids.device)  # (S, S_k)
-            allowed = causal if mask is None else causal & mask
+            causal = build_causal_mask(n_new, past + n_new, ids.device)  # (S, S_k)
+            mask = causal if mask is None else causal & mask
         x = self.emb(ids)  # (B, S, D)
         trace = []
         for i, block in enumerate(self.blocks):
-            x, steps = block(x, allowed, None if cache is None else LayerCache(cache, i))
+            x, steps = block(x, mask, None if cache is None else LayerCache(cache, i))
             trace.append(steps)
         return self.lm_head(rms_norm(x, self.norm)), trace  # (B, S, vocab)
+
+    def _check(self, ids: Tensor, mask: Tensor | None, cache: KVCache | None) -> int:
+        """Refuse arguments of ``forward`` that do not fit; return how many positions are cached."""
+        weight = self.emb.weight
+        validation.check_ids("ids", ids, self.vocab_size)
+        validation.check_device("ids", ids, weight.device, "the parameters")
+        batch, n_new = ids.shape
+        past = 0
+        if cache is not None:
+            if not isinstance(cache, KVCache):
+                raise TypeError(f"cache must be a KVCache, not {type(cache).__name__}")
+            layers, attention, past = cache.keys.shape[0], self._attention, cache.length
+            if layers != len(self.blocks):
+                raise ValueError(f"cache has {layers} layers but the model has {len(self.blocks)}")
+            shape = (batch, attention.n_kv_heads, n_new, attention.head_dim)
+            cache.check_room("keys", shape, _projected_dtype(weight), weight.device)
+        n, limit = past + n_new, self.max_length
+        if n > limit:
+            raise ValueError(f"{n} positions are more than the model's max_length {limit}")
+        if mask is not None:
+            _check_mask(mask, ids, n_new, n)
+        return past

@@ -9,20 +9,13 @@ from torch.testing import assert_close
 from attnlab import (
     MultiHeadAttention,
     TinyCausalAttention,
-    TinyTransformer,
-    attention,
     causal_mask,
     merge_heads,
     padding_mask,
     rope,
     split_heads,
 )
-from attnlab.core import table
 from attnlab.model import rms_norm
-
-
-def close(actual, expected, atol=1e-4):
-    assert_close(actual, torch.as_tensor(expected, dtype=actual.dtype), atol=atol, rtol=0)
 
 
 def identity_heads(width, n_heads, **options):
@@ -36,14 +29,14 @@ def identity_heads(width, n_heads, **options):
 # --- Multi-head attention by hand -----------------------------------------------------------
 
 
-def test_scores_are_divided_by_the_root_of_the_head_width():
+def test_scores_are_divided_by_the_root_of_the_head_width(close):
     """The root of the model width would give 0.8044, of the number of heads 0.9442."""
     x = torch.stack((torch.ones(8), torch.zeros(8)))[None]
     weights = identity_heads(8, 2)(x).weights
     close(weights[0, :, 0], [[0.8808, 0.1192], [0.8808, 0.1192]])
 
 
-def test_each_head_looks_where_it_wants():
+def test_each_head_looks_where_it_wants(close):
     x, context = torch.tensor([[[30.0, 30.0]]]), torch.tensor([[[30.0, 0.0], [0.0, 30.0]]])
     steps = identity_heads(2, 2)(x, context)
     close(steps.weights, [[[[1, 0]], [[0, 1]]]])
@@ -51,7 +44,7 @@ def test_each_head_looks_where_it_wants():
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
-def test_queries_and_keys_are_rotated_and_values_are_not(layout):
+def test_queries_and_keys_are_rotated_and_values_are_not(layout, close):
     x = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]])
     itself = torch.eye(3, dtype=torch.bool)
     steps = identity_heads(2, 1, rope=layout)(x, mask=itself)
@@ -61,7 +54,7 @@ def test_queries_and_keys_are_rotated_and_values_are_not(layout):
     close(steps.raw[0, 0, 1, 0], angle.sin())
 
 
-def test_linear_layers_store_the_transpose():
+def test_linear_layers_store_the_transpose(close):
     heads = identity_heads(2, 1)
     heads.w_v.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]).T)  # W_V = [[1, 2], [3, 4]]
     close(heads(torch.tensor([[[1.0, 0.0]]])).output, [[[1, 2]]])
@@ -83,8 +76,7 @@ def masks(n_keys):
 
 
 @pytest.mark.parametrize("kind", masks(5))
-@pytest.mark.parametrize("crossed", [False, True], ids=["self", "cross"])
-@pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
+@pytest.mark.parametrize("crossed, bias", [(False, True), (True, False)], ids=["self", "cross"])
 def test_equals_pytorchs_module_given_the_same_parameters(kind, crossed, bias):
     ours = MultiHeadAttention(12, 3, bias=bias)
     theirs = nn.MultiheadAttention(12, 3, bias=bias, batch_first=True)
@@ -108,8 +100,9 @@ def test_equals_pytorchs_module_given_the_same_parameters(kind, crossed, bias):
     assert_close(steps.weights, weights, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("layout", [None, "interleaved", "half"])
-@pytest.mark.parametrize("n_kv_heads", [None, 6, 3, 2, 1])
+@pytest.mark.parametrize(
+    "n_kv_heads, layout", [(None, "half"), (3, None), (2, "interleaved"), (1, "half")]
+)
 def test_query_heads_share_key_value_heads_in_groups(n_kv_heads, layout):
     heads = MultiHeadAttention(24, 6, n_kv_heads, layout).double()
     x = torch.randn(2, 5, 24, dtype=torch.float64)
@@ -133,42 +126,35 @@ def test_the_scale_is_that_of_the_queries_there_are(n_kv_heads):
     assert_close(steps.scaled, steps.raw / 2**0.5)
 
 
-def test_a_mask_on_another_device_is_refused_with_the_remedy(refuses):
-    x, mask = torch.randn(1, 3, 24), torch.ones(3, 3, dtype=torch.bool, device="meta")
-    sentence = "mask is on meta but what it masks is on cpu: mask.to('cpu')"
-    refuses(ValueError, sentence, attention, x, x, x, mask)
-    refuses(ValueError, sentence, MultiHeadAttention(24, 6), x, mask=mask)
-    refuses(ValueError, sentence, small_llama(), IDS[:1, :3], mask)
+def test_what_multi_head_attention_learns():
+    for n_kv_heads, width in ((None, 24), (3, 12), (1, 4)):
+        shapes = {"w_q": (24, 24), "w_k": (width, 24), "w_v": (width, 24), "w_o": (24, 24)}
+        heads = MultiHeadAttention(24, 6, n_kv_heads)
+        assert {n: tuple(p.shape) for n, p in heads.named_parameters()} == {
+            f"{name}.weight": shape for name, shape in shapes.items()
+        }
+        biased = dict(MultiHeadAttention(24, 6, n_kv_heads, bias=True).named_parameters())
+        assert {f"{name}.bias" for name in shapes} <= set(biased)
 
 
-@pytest.mark.parametrize("size", [1, 7, 12], ids="few some many".split())  # 12 x 12 are many
-@pytest.mark.parametrize("wrong", [-1, 11])
-def test_an_id_outside_the_vocabulary_is_found_among_few_and_many(wrong, size, refuses):
-    ids = torch.zeros(size, size, dtype=torch.int64)
-    ids[size // 2, size // 2] = wrong
-    sentence = f"ids holds {wrong} but the vocabulary goes from 0 to 10"
-    refuses(ValueError, sentence, small_llama(), ids)
+def test_hooks_run_and_another_attention_module_takes_the_place_of_ours(small_llama, ids):
+    """Within a block the module is called as any other, though its check is skipped."""
+    model, seen = small_llama(), []
+    hook = model.blocks[1].attention.register_forward_hook(lambda *args: seen.append(args[2]))
+    steps = model.steps(ids)
+    assert seen[0].weights is steps[1].weights
+    hook.remove()
+
+    class Last(nn.Module):
+        def forward(self, x, mask=None, cache=None):
+            return inner(x, mask=mask, cache=cache)
+
+    expected, inner = model(ids), model.blocks[1].attention
+    model.blocks[1].attention = Last()
+    assert torch.equal(model(ids), expected)
 
 
-def test_exporting_a_model_leaves_the_angles_it_keeps_alone():
-    heads, x = MultiHeadAttention(24, 6, rope="half"), torch.randn(2, 4, 24)
-    table.cache_clear()
-    torch.export.export(heads, (x,))
-    assert type(heads(x).output) is torch.Tensor
-
-
-@pytest.mark.parametrize("n_kv_heads, kv_width", [(None, 24), (3, 12), (1, 4)])
-def test_what_multi_head_attention_learns(n_kv_heads, kv_width):
-    shapes = {"w_q": (24, 24), "w_k": (kv_width, 24), "w_v": (kv_width, 24), "w_o": (24, 24)}
-    heads = MultiHeadAttention(24, 6, n_kv_heads)
-    assert {n: tuple(p.shape) for n, p in heads.named_parameters()} == {
-        f"{name}.weight": shape for name, shape in shapes.items()
-    }
-    biased = dict(MultiHeadAttention(24, 6, n_kv_heads, bias=True).named_parameters())
-    assert {f"{name}.bias" for name in shapes} <= set(biased)
-
-
-def test_a_dead_row_costs_neither_the_output_nor_the_gradients():
+def test_a_fully_masked_row_costs_neither_the_output_nor_the_gradients():
     heads = MultiHeadAttention(12, 3)
     x = torch.randn(2, 5, 12, requires_grad=True)
     mask = causal_mask(5) & ~torch.eye(5, dtype=torch.bool)  # the first may attend to nothing
@@ -179,7 +165,7 @@ def test_a_dead_row_costs_neither_the_output_nor_the_gradients():
         assert tensor.grad.isfinite().all() and tensor.grad.any()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
 def test_heads_keep_the_dtype(dtype):
     heads = MultiHeadAttention(12, 3, rope="half").to(dtype)
     steps = heads(torch.randn(2, 5, 12, dtype=dtype), mask=causal_mask(5))
@@ -189,26 +175,18 @@ def test_heads_keep_the_dtype(dtype):
 # --- Two models -----------------------------------------------------------------------------
 
 
-def small_llama(n_kv_heads=None, n_layers=2, dtype=torch.float32):
-    torch.manual_seed(5)
-    return TinyTransformer(11, 24, 6, n_layers, 12, n_kv_heads).to(dtype).requires_grad_(False)
-
-
-IDS = torch.randint(11, (3, 7), generator=torch.Generator().manual_seed(2))
-
-
-def test_tiny_causal_attention_is_its_formula():
+def test_tiny_causal_attention_is_its_formula(ids):
     model = TinyCausalAttention(7, 12).requires_grad_(False)
     assert [name for name, _ in model.named_children()] == "emb q k v o norm lm_head".split()
-    x = model.emb.weight[IDS % 7]
+    x = model.emb.weight[ids % 7]
     q, k, v = (x @ linear.weight.T for linear in (model.q, model.k, model.v))
     heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    steps = model.steps(IDS % 7)
+    steps = model.steps(ids % 7)
     assert_close(steps.output, heads)
     assert_close(steps.raw, q @ k.mT)
     hidden = F.layer_norm(x + heads @ model.o.weight.T, (12,), model.norm.weight, model.norm.bias)
     logits = hidden @ model.lm_head.weight.T + model.lm_head.bias
-    assert_close(model(IDS % 7), logits)
+    assert_close(model(ids % 7), logits)
     assert logits.shape == (3, 7, 7)
 
 
@@ -226,7 +204,7 @@ def test_the_seed_fixes_the_start_of_tiny_causal_attention():
 def llama_by_hand(p, ids, n_heads, n_kv_heads, mask):
     """The transformer once more, from its parameters by name, with PyTorch's own functions."""
 
-    def turn(z):  # "half" layout: the two halves are real and imaginary parts
+    def rotated(z):  # "half" layout: the two halves are real and imaginary parts
         n, d = z.shape[-2:]
         angles = torch.outer(torch.arange(n), 10000.0 ** (-torch.arange(d // 2) * 2 / d).double())
         z = torch.complex(z[..., : d // 2], z[..., d // 2 :]) * torch.exp(1j * angles)
@@ -245,7 +223,9 @@ def llama_by_hand(p, ids, n_heads, n_kv_heads, mask):
         q = linear(z, at + "attention.w_q").unflatten(-1, (n_heads, -1)).transpose(1, 2)
         k = linear(z, at + "attention.w_k").unflatten(-1, (n_kv_heads, -1)).transpose(1, 2)
         v = linear(z, at + "attention.w_v").unflatten(-1, (n_kv_heads, -1)).transpose(1, 2)
-        z = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=mask, enable_gqa=True)
+        z = F.scaled_dot_product_attention(
+            rotated(q), rotated(k), v, attn_mask=mask, enable_gqa=True
+        )
         x = x + linear(z.transpose(1, 2).flatten(2), at + "attention.w_o")
         z = norm(x, at + "mlp_norm")
         gate, up = (z @ p[at + "gate_up"].T).chunk(2, dim=-1)
@@ -253,59 +233,50 @@ def llama_by_hand(p, ids, n_heads, n_kv_heads, mask):
     return linear(norm(x, "norm"), "lm_head")
 
 
-@pytest.mark.parametrize("n_kv_heads", [6, 2, 1])
-@pytest.mark.parametrize("size", [1.0, 1e-3], ids=["usual", "so small that eps counts"])
-def test_the_transformer_is_a_small_llama(n_kv_heads, size):
+@pytest.mark.parametrize("n_kv_heads, size", [(6, 1.0), (2, 1e-3)], ids=["MHA", "GQA, small"])
+def test_the_transformer_is_a_small_llama(n_kv_heads, size, small_llama, ids):
+    """At the small size the eps of the norms counts."""
     model = small_llama(n_kv_heads, dtype=torch.float64)
     for name, parameter in model.named_parameters():
         if "norm" in name:
             parameter.normal_()
     model.emb.weight.mul_(size)
     parameters = dict(model.named_parameters())
-    expected = llama_by_hand(parameters, IDS, 6, n_kv_heads, causal_mask(7))
-    assert_close(model(IDS), expected, atol=1e-9, rtol=0)
+    expected = llama_by_hand(parameters, ids, 6, n_kv_heads, causal_mask(7))
+    assert_close(model(ids), expected, atol=1e-9, rtol=0)
     ragged = causal_mask(7) & padding_mask([7, 3, 5], 7)
-    expected = llama_by_hand(parameters, IDS, 6, n_kv_heads, ragged[:, None])
-    assert_close(model(IDS, padding_mask([7, 3, 5], 7)), expected, atol=1e-9, rtol=0)
+    expected = llama_by_hand(parameters, ids, 6, n_kv_heads, ragged[:, None])
+    assert_close(model(ids, padding_mask([7, 3, 5], 7)), expected, atol=1e-9, rtol=0)
     assert parameters["blocks.1.gate_up"].shape == (2 * 4 * 24, 24)
     assert not any("bias" in name for name in parameters)
     assert parameters["lm_head.weight"] is not parameters["emb.weight"]
 
 
-def test_steps_of_the_transformer():
-    steps = small_llama().steps(IDS)
+def test_steps_of_the_transformer(small_llama, ids):
+    steps = small_llama().steps(ids)
     assert len(steps) == 2
     for layer in steps:
         assert [tuple(x.shape) for x in layer] == [(3, 6, 7, 7)] * 4 + [(3, 7, 24)]
         assert not layer.weights.triu(1).any()
         assert_close(layer.weights.sum(-1), torch.ones(3, 6, 7))
     model = small_llama()
-    first, x = model.blocks[0], model.emb(IDS)
+    first, x = model.blocks[0], model.emb(ids)
     alone = first.attention(rms_norm(x, first.attention_norm), mask=causal_mask(7))
     assert_close(steps[0].raw, alone.raw)
     assert not torch.isclose(steps[1].raw, alone.raw).any()
 
 
-@pytest.mark.parametrize("model", [TinyCausalAttention(11), small_llama()], ids=["tiny", "llama"])
-def test_in_a_model_too_the_future_changes_nothing(model):
-    before = model(IDS)
-    edited = IDS.clone()
+def test_in_a_model_too_the_future_changes_nothing(small_llama, ids):
+    edited = ids.clone()
     edited[:, 4:] = (edited[:, 4:] + 1) % 11
-    after = model(edited)
-    assert_close(after[:, :4], before[:, :4])
-    assert not torch.isclose(after[:, 4:], before[:, 4:]).all(dim=-1).any()
-    assert_close(model(IDS[:, :4]), before[:, :4])
+    for model in (TinyCausalAttention(11), small_llama()):
+        before, after = model(ids), model(edited)
+        assert_close(after[:, :4], before[:, :4])
+        assert not torch.isclose(after[:, 4:], before[:, 4:]).all(dim=-1).any()
+        assert_close(model(ids[:, :4]), before[:, :4])
 
 
-@pytest.mark.parametrize("given", [causal_mask(7), torch.ones(3, 7, 7, dtype=torch.bool)])
-def test_the_transformer_stays_causal_whatever_the_mask(given):
+def test_the_transformer_stays_causal_whatever_the_mask(small_llama, ids):
     model = small_llama()
-    assert_close(model(IDS, given), model(IDS))
-
-
-@pytest.mark.parametrize("lengths", [[7, 2, 5], [1, 7, 3]], ids=str)
-def test_a_padded_sequence_gives_what_it_gives_alone(lengths):
-    model = small_llama(2)
-    logits = model(IDS, padding_mask(lengths, 7))
-    for row, n in enumerate(lengths):
-        assert_close(logits[row, :n], model(IDS[row : row + 1, :n])[0], atol=1e-5, rtol=0)
+    for given in (causal_mask(7), torch.ones(3, 7, 7, dtype=torch.bool)):
+        assert_close(model(ids, given), model(ids))

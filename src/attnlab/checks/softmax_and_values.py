@@ -7,18 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.judging import (
-    TIMES,
-    Verdict,
-    drawer,
-    each,
-    hide,
-    judge,
-    never_raising,
-    pointing,
-    some,
-)
-from attnlab.checks.typed import typed
+from attnlab.checks.exercise import Judge, exercise
+from attnlab.checks.judging import Comparison, Verdict, done, each, normal_source, values
+from attnlab.checks.scaling_and_masking import TIMES_INFINITY, hide, uneven_mask
 from attnlab.core import attention, causal_mask
 
 
@@ -33,8 +24,8 @@ def _naive_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 _SOFTMAX_MISTAKES = {
-    TIMES: lambda s, m: (s + ~m * -math.inf).softmax(-1),
-    "You divided by the sum of the scores: that is not what softmax divides.": (
+    TIMES_INFINITY: lambda s, m: (s + ~m * -math.inf).softmax(-1),
+    "You divided by the sum of the scores: softmax takes exponentials first.": (
         lambda s, m: s * m / (s * m).sum(-1, keepdim=True),
         lambda s, m: s / s.sum(-1, keepdim=True) * m,
         lambda s, m: s / s.sum(-1, keepdim=True),
@@ -43,11 +34,11 @@ _SOFTMAX_MISTAKES = {
         lambda s, m: s.exp() * m / (s.exp() * m).sum(),
         lambda s, m: s.exp() / s.exp().sum(),
     ),
-    "Your softmax runs over the queries: each query shares itself out among the keys.": (
+    "Your softmax runs over the queries: let it run over the keys.": (
         lambda s, m: hide(s, m).softmax(0),
         lambda s, m: _exponentials(s, m) / _exponentials(s, m).sum(0, keepdim=True),
     ),
-    "Nothing is divided yet: the shares of a row sum to 1.": _exponentials,
+    "Divide by the sum of the row: the weights of a row sum to 1.": _exponentials,
     "You masked after the softmax: the rows no longer sum to 1.": lambda s, m: s.softmax(-1) * m,
     "True means may attend: you hid those.": lambda s, m: hide(s, ~m).softmax(-1),
     "A score of 0 still gets a share: hidden keys get none.": lambda s, m: (s * m).softmax(-1),
@@ -56,13 +47,14 @@ _SOFTMAX_MISTAKES = {
 }
 
 
-def masked_softmax(fn: Any) -> Verdict:
+@exercise("4.1", "my_masked_softmax", section="section 1")
+def masked_softmax() -> Comparison:
     """Write ``fn(scores, allowed)``: attention weights (S_q, S_k), a softmax along each row.
 
     ``allowed`` is boolean (S_q, S_k); True means *may attend*, and every row has one.
     """
-    draw = drawer()
-    wrong = _SOFTMAX_MISTAKES | {
+    draw = normal_source()
+    mistakes = _SOFTMAX_MISTAKES | {
         "exp(1000) overflows: subtract the row's maximum first.": (
             _naive_softmax,
             lambda s, m: _naive_softmax(hide(s, m), torch.ones_like(m)),
@@ -72,19 +64,22 @@ def masked_softmax(fn: Any) -> Verdict:
         ),
     }
     large = torch.tensor([[1000.0], [-1000.0], [0.0], [1000.0]])
-    cases = [(draw(3, 5), some(3, 5)), (draw(7, 4), some(7, 4)), (draw(4, 3) + large, some(4, 3))]
-    return judge(
-        fn, lambda scores, allowed: hide(scores, allowed).softmax(-1), cases, wrong, see="section 1"
-    )
+    inputs = [
+        (draw(3, 5), uneven_mask(3, 5)),
+        (draw(7, 4), uneven_mask(7, 4)),
+        (draw(4, 3) + large, uneven_mask(4, 3)),
+    ]
+    return Comparison(lambda scores, allowed: hide(scores, allowed).softmax(-1), inputs, mistakes)
 
 
-def attention_function(fn: Any) -> Verdict:
+@exercise("4.2", "my_whole_attention", section="section 3")
+def attention_function() -> Comparison:
     """Write ``fn(q, k, v, allowed)``: scaled dot-product attention, the output (S_q, d_v).
 
     ``q`` (S_q, d_k), ``k`` (S_k, d_k), ``v`` (S_k, d_v), ``allowed`` boolean (S_q, S_k), True = may
     attend. Of a tuple, the last part counts.
     """
-    draw = drawer()
+    draw = normal_source()
 
     def scaled(scale: Callable[[Tensor, Tensor], float]) -> Callable:
         return lambda q, k, v, m: attention(q, k, v, m, scale(q, k)).output
@@ -92,7 +87,7 @@ def attention_function(fn: Any) -> Verdict:
     def through(weights: Callable[[Tensor, Tensor], Tensor]) -> Callable:
         return lambda q, k, v, m: weights(q @ k.T / q.shape[1] ** 0.5, m) @ v
 
-    wrong = {
+    mistakes = {
         "The scores are not scaled.": scaled(lambda q, k: 1.0),
         "You divided by d_k, not by its square root.": scaled(lambda q, k: 1 / q.shape[1]),
         "You scaled by a number of words, not by a width.": (
@@ -105,12 +100,12 @@ def attention_function(fn: Any) -> Verdict:
             lambda q, k, v, m: attention(q, k, v, m).weights
         ),
     }
-    for sentence, mistakes in _SOFTMAX_MISTAKES.items():
-        wrong[sentence] = tuple(through(mistake) for mistake in each(mistakes))
+    for sentence, made in _SOFTMAX_MISTAKES.items():
+        mistakes[sentence] = tuple(through(mistake) for mistake in each(made))
     # In the first S_q = S_k: with q and k swapped it still gives numbers.
     sizes = ((5, 5, 3, 2), (3, 7, 5, 4), (5, 3, 2, 7))
-    cases = [
-        (draw(s_q, d_k), draw(s_k, d_k), draw(s_k, d_v), some(s_q, s_k))
+    inputs = [
+        (draw(s_q, d_k), draw(s_k, d_k), draw(s_k, d_v), uneven_mask(s_q, s_k))
         for s_q, s_k, d_k, d_v in sizes
     ]
 
@@ -120,21 +115,22 @@ def attention_function(fn: Any) -> Verdict:
     def last(result: Any) -> Any:
         return result[-1] if isinstance(result, tuple) and result else result
 
-    return judge(fn, right, cases, wrong, pick=last, see="section 3")
+    return Comparison(right, inputs, mistakes, read=last)
 
 
-def article_row(fn: Any) -> Verdict:
+@exercise("4.3", "authors_recipe", section="section 1")
+def article_row() -> Comparison:
     """Write ``fn(scores, allowed)``: what an author did who printed [0.62, 0.38, 0, 0].
 
     ``scores`` (S_k,) were [0.8, 0.5, -0.2, 0.9] and ``allowed`` (S_k,) True, True, False, False.
     """
-    draw = drawer()
+    draw = normal_source()
 
     def right(scores: Tensor, allowed: Tensor) -> Tensor:
         return scores * allowed / (scores * allowed).sum()
 
-    wrong = {
-        "That is softmax, and right; but it gives 0.57 and 0.43, not what was printed.": (
+    mistakes = {
+        "That is a correct softmax, but it gives 0.57 and 0.43, not what was printed.": (
             lambda s, m: hide(s, m).softmax(0)
         ),
         "That masks after the softmax: the printed row sums to 1.": lambda s, m: s.softmax(0) * m,
@@ -144,8 +140,10 @@ def article_row(fn: Any) -> Verdict:
         "The hidden scores are still in your sum: the printed row sums to 1.": (
             lambda s, m: s * m / s.sum()
         ),
-        "You divided by how many may be seen, not by their sum.": lambda s, m: s * m / m.sum(),
-        "The recipe is right: do not round its result.": (
+        "You divided by the number of visible scores, not by their sum.": lambda s, m: (
+            s * m / m.sum()
+        ),
+        "The recipe is right: do not round the result.": (
             lambda s, m: right(s, m).round(decimals=2)
         ),
         "The hidden ones still have a share: the printed row has 0 there.": (
@@ -153,95 +151,93 @@ def article_row(fn: Any) -> Verdict:
             lambda s, m: s / (s * m).sum(),
             lambda s, m: s.softmax(0),
         ),
-        "Those are the scores that may be seen: the printed row sums to 1.": lambda s, m: s * m,
+        "Those are the visible scores: the printed row sums to 1.": lambda s, m: s * m,
         "You divided by the largest: the printed row sums to 1.": lambda s, m: s * m / s[m].max(),
         "Those are the printed numbers: the recipe has to work for other scores too.": (
             lambda s, m: torch.tensor([0.62, 0.38, 0.0, 0.0])
         ),
     }
     article = torch.tensor([0.8, 0.5, -0.2, 0.9]), torch.tensor([True, True, False, False])
-    cases = [article] + [(draw(n).abs() + 0.2, some(1, n)[0]) for n in (5, 7)]
-    return judge(fn, right, cases, wrong, see="section 1")
+    inputs = [article] + [(draw(n).abs() + 0.2, uneven_mask(1, n)[0]) for n in (5, 7)]
+    return Comparison(right, inputs, mistakes)
 
 
-@never_raising
-def look_and_carry_nothing(w_q: Any, w_v: Any) -> Verdict:
-    """Choose ``w_q`` and ``w_v`` (2, 2): *bank* looks at money, whose value carries nothing.
-
-    The phrase is "river money bank", rows [2, 0], [0, 2], [1, 0], W_K is the identity, no mask;
-    the weight of money must be above 0.9, and river must still carry something.
-    """
-    given = typed(w_q=(w_q, (2, 2)), w_v=(w_v, (2, 2)))
-    if isinstance(given, Verdict):
-        return given
-    W_Q, W_V = given
-    X = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]], dtype=torch.float64)
-    weight = attention(X @ W_Q, X, X @ W_V).weights[2, 1].item()
-    river, money, _ = X @ W_V
-    identity = torch.eye(2, dtype=torch.float64)
-    if weight > 0.9 and river.any() and not money.any():
-        text = f"Right: bank gives money {weight:.2f}, and nothing of money arrives."
-        return Verdict(True, text)
-    if weight <= 0.9 and torch.equal(W_Q, identity) and not torch.equal(W_V, identity):
-        text = "W_V does not say where bank looks: money still has the weight 0.14."
-    elif weight <= 0.9 and torch.equal(W_Q[0], identity[0]):
-        text = "That is not yet what bank asks: money still has the weight 0.14."
-    elif weight <= 0.9:
-        text = f"Bank gives money {weight:.2f}: make it more than 0.9."
-    elif river.any():
-        value = ", ".join(f"{x:.3g}" for x in money.tolist())
-        text = f"Bank gives money {weight:.2f}, and money's value [{value}] comes along."
-    elif money.any():
-        text = "You silenced river and bank: it is money that is to carry nothing."
-    else:
-        text = "Now nobody carries anything: river's value is to stay."
-    return Verdict(False, pointing(text, "section 3"))
-
-
-@never_raising
-def sharp_temperature(value: Any) -> Verdict:
+@exercise("4.4", "my_temperature", section="section 1")
+def sharp_temperature() -> Judge:
     """Give the temperature at which *river* gets 0.99 of *bank*'s attention.
 
     The scaled scores are 1.4142 and 0.7071; anything that rounds to 0.99 passes.
     """
-    given = typed(temperature=(value, ()))
-    if isinstance(given, Verdict):
-        return given
-    temperature = given[0].item()
     apart, needed = 0.5**0.5, math.log(99)  # between the two scores now, and as it must be
 
     def share(temperature: float) -> float:
         return 1 / (1 + math.exp(-apart / temperature))
 
-    if temperature == 0:
-        text = "At 0 one would divide by 0: attention blends, it never picks one word alone."
-    elif temperature < 0:
-        text = "A temperature is above 0: below it the smaller score would win."
-    elif round(share(temperature), 2) == 0.99:
-        return Verdict(True, "Right: the other word keeps 0.01, never nothing.")
-    elif round(share(1 / temperature), 2) == 0.99:
-        text = "You multiplied the scores: a temperature divides them."
-    elif abs(temperature - needed) < 0.1:
-        text = "That is how far apart the scores must be: the temperature brings them there."
-    else:
+    def judge(given: Tensor) -> Verdict | str:
+        temperature = given.item()
+        if temperature == 0:
+            return "A temperature of 0 divides by 0: softmax never gives one word everything."
+        if temperature < 0:
+            return "A temperature is positive: a negative one lets the smaller score win."
+        if round(share(temperature), 2) == 0.99:
+            return done("Right: the other word keeps 0.01, never 0.")
+        if round(share(1 / temperature), 2) == 0.99:
+            return "You multiplied the scores: a temperature divides them."
+        if abs(temperature - needed) < 0.1:
+            return "That is the difference the scores need: the temperature has to produce it."
         side = "Too sharp" if temperature < 0.15 else "Too soft"
-        text = f"{side}: with that temperature river gets {share(temperature):.3f}."
-    return Verdict(False, pointing(text, "section 1"))
+        return f"{side}: with that temperature river gets {share(temperature):.3f}."
+
+    return values(judge, temperature=())
 
 
-def attention_sublayer(fn: Any) -> Verdict:
+@exercise("4.5", "my_W_Q", "my_W_V", section="section 3")
+def look_and_carry_nothing() -> Judge:
+    """Choose ``W_Q`` and ``W_V`` (2, 2): *bank* looks at money, whose value carries nothing.
+
+    The phrase is "river money bank", rows [2, 0], [0, 2], [1, 0], W_K is the identity, no mask;
+    the weight of money must be above 0.9, and river must still carry something.
+    """
+
+    def judge(W_Q: Tensor, W_V: Tensor) -> Verdict | str:
+        X = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]], dtype=torch.float64)
+        weight = attention(X @ W_Q, X, X @ W_V).weights[2, 1].item()
+        river, money, _ = X @ W_V
+        identity = torch.eye(2, dtype=torch.float64)
+        if weight > 0.9 and river.any() and not money.any():
+            return done(f"Right: bank gives money {weight:.2f}, and nothing of money arrives.")
+        if weight <= 0.9 and torch.equal(W_Q, identity) and not torch.equal(W_V, identity):
+            return "W_V does not say where bank looks: money still has the weight 0.14."
+        if weight <= 0.9 and torch.equal(W_Q[0], identity[0]):
+            return "That is not yet what bank asks: money still has the weight 0.14."
+        if weight <= 0.9:
+            return f"Bank gives money {weight:.2f}: make it more than 0.9."
+        if river.any():
+            value = ", ".join(f"{x:.3g}" for x in money.tolist())
+            return f"Bank gives money {weight:.2f}, and money's value [{value}] comes along."
+        if money.any():
+            return "You zeroed the values of river and bank: zero that of money."
+        return "Now all values are zero: river must keep its value."
+
+    return values(judge, w_q=(2, 2), w_v=(2, 2))
+
+
+@exercise("4.6", "my_sublayer", section="sections 2 and 3")
+def attention_sublayer() -> Comparison:
     """Write ``fn(x, W_Q, W_K, W_V)``: causal attention, added to ``x`` (S, D).
 
     ``W_Q`` and ``W_K`` (D, d_k), ``W_V`` (D, D); the result is (S, D).
     """
-    draw = drawer()
+    draw = normal_source()
 
-    def moved(x, W_Q, W_K, W_V, scale=None, mask=True) -> Tensor:
-        allowed = causal_mask(len(x)) if mask is True else mask
+    def moved(
+        x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, *, scale: float | None = None, **mask: Any
+    ) -> Tensor:
+        allowed = mask.get("mask", causal_mask(len(x)))
         return attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale).output
 
     def weighted(weights: Callable[[Tensor, Tensor], Tensor]) -> Callable:
-        def new(x, W_Q, W_K, W_V):
+        def new(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
             scores = (x @ W_Q) @ (x @ W_K).T / W_Q.shape[1] ** 0.5
             return x + weights(scores, causal_mask(len(x))) @ (x @ W_V)
 
@@ -250,10 +246,10 @@ def attention_sublayer(fn: Any) -> Verdict:
     def right(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
         return x + moved(x, W_Q, W_K, W_V)
 
-    wrong = {
+    mistakes = {
         "The residual is missing: the output is added to x, it does not replace it.": moved,
         "The future is not hidden: the mask is missing.": lambda *a: a[0] + moved(*a, mask=None),
-        "You hid the past: the mask is upside down.": (
+        "You hid the past: the mask is reversed.": (
             weighted(lambda s, m: hide(s, m.T).softmax(-1)),
             weighted(lambda s, m: hide(s, ~m).softmax(-1)),
             lambda *a: a[0] + moved(*a, mask=~causal_mask(len(a[0]))),
@@ -271,22 +267,22 @@ def attention_sublayer(fn: Any) -> Verdict:
         "Queries are rows and keys are columns: yours are swapped.": (
             lambda x, Q, K, V: x + moved(x, K, Q, V)
         ),
-        "W_V is not used: a word hands over its value, not its embedding.": (
+        "W_V is not used: attention mixes values, not embeddings.": (
             lambda x, Q, K, V: x + moved(x, Q, K, torch.eye(x.shape[1]))
         ),
         "Each word only adds its own value: nothing comes from the others.": (
             lambda x, Q, K, V: x + x @ V
         ),
-        "Your softmax runs over the queries: each query shares itself out among the keys.": (
+        "Your softmax runs over the queries: let it run over the keys.": (
             weighted(lambda s, m: hide(s, m).softmax(0))
         ),
-        "The softmax is missing: scores are not yet weights.": weighted(lambda s, m: s * m),
+        "The softmax is missing: scores are not weights.": weighted(lambda s, m: s * m),
         "You masked after the softmax: the rows no longer sum to 1.": (
             weighted(lambda s, m: s.softmax(-1) * m)
         ),
     }
-    cases = [
+    inputs = [
         (draw(S, D), draw(D, d), draw(D, d), draw(D, D))
         for S, D, d in ((5, 3, 2), (4, 7, 5), (3, 5, 7))
     ]
-    return judge(fn, right, cases, wrong, see="sections 2 and 3")
+    return Comparison(right, inputs, mistakes)

@@ -1,24 +1,23 @@
 """The exercises of notebook 1."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from attnlab.checks.judging import Verdict, drawer, judge, never_raising, pointing
-from attnlab.checks.typed import typed
+from attnlab.checks.exercise import Judge, exercise
+from attnlab.checks.judging import Comparison, Verdict, done, normal_source, values
 
 
-def lookup(fn: Any) -> Verdict:
+@exercise("1.1", "my_lookup", section="section 1")
+def lookup() -> Comparison:
     """Write ``fn(ids, E)``: the row of ``E`` (V, D) for each of ``ids`` (S,), as (S, D)."""
-    draw = drawer()
-    wrong = {
+    draw = normal_source()
+    mistakes = {
         "Each word is a row of the result: yours are columns.": lambda i, E: E[i].T,
         "You averaged the words: each keeps its own row.": lambda i, E: E[i].mean(0),
         "A word is a row of E: you looked up columns.": (lambda i, E: E[:, i], lambda i, E: E.T[i]),
-        "Those are the one-hot rows: they still have to meet E.": lambda i, E: one_hot(i, len(E)),
-        "A one-hot row is as long as the vocabulary, whichever words occur.": (
+        "Those are the one-hot rows: multiply them by E.": lambda i, E: one_hot(i, len(E)),
+        "A one-hot row is as long as the vocabulary, whichever ids occur.": (
             lambda i, E: one_hot(i).float() @ E,
             lambda i, E: one_hot(i, len(i)).float() @ E,
             lambda i, E: one_hot(i, E.shape[1]).float() @ E,
@@ -28,19 +27,22 @@ def lookup(fn: Any) -> Verdict:
             lambda i, E: one_hot(i, len(E)) @ E
         ),
     }
-    cases = [(torch.tensor([3, 0, 1]), draw(5, 11)), (torch.tensor([1, 2, 1, 0, 2]), draw(4, 7))]
-    return judge(fn, lambda ids, E: E[ids], cases, wrong, see="section 1")
+    inputs = [(torch.tensor([3, 0, 1]), draw(5, 11)), (torch.tensor([1, 2, 1, 0, 2]), draw(4, 7))]
+    return Comparison(lambda ids, E: E[ids], inputs, mistakes)
 
 
-def cosine(fn: Any) -> Verdict:
+@exercise("1.2", "my_cosine", section="section 2")
+def cosine() -> Comparison:
     """Write ``fn(a, b)``: the cosine of the angle between ``a`` (D,) and ``b`` (D,), a number."""
-    draw = drawer()
+    draw = normal_source()
 
     def right(a: Tensor, b: Tensor) -> Tensor:
         return a @ b / (a.norm() * b.norm())
 
-    wrong = {
-        "That is the dot product: it still grows with the lengths.": lambda a, b: a @ b,
+    mistakes = {
+        "That is the dot product: it still grows with the lengths of the vectors.": lambda a, b: (
+            a @ b
+        ),
         "You divided by one length only: both vectors have one.": (
             lambda a, b: a @ b / a.norm(),
             lambda a, b: a @ b / b.norm(),
@@ -49,9 +51,9 @@ def cosine(fn: Any) -> Verdict:
             lambda a, b: a @ b / a.norm() * b.norm()
         ),
         "You divided by the squared lengths.": lambda a, b: a @ b / ((a @ a) * (b @ b)),
-        "That is a distance: it grows as two vectors part.": lambda a, b: (a - b).norm(),
+        "That is a distance: it grows as two vectors move apart.": lambda a, b: (a - b).norm(),
         "That is the angle itself.": lambda a, b: right(a, b).acos(),
-        "A cosine is one number: the products still have to be added up.": (
+        "A cosine is one number: add up the products.": (
             lambda a, b: a * b / (a.norm() * b.norm()),
             lambda a, b: a * b,
         ),
@@ -63,15 +65,18 @@ def cosine(fn: Any) -> Verdict:
             lambda a, b: a @ b / (a.abs().sum() * b.abs().sum()),
         ),
         "The two lengths are multiplied, not added.": lambda a, b: a @ b / (a.norm() + b.norm()),
-        "A cosine has a sign: vectors may point apart.": lambda a, b: right(a, b).abs(),
+        "A cosine has a sign: vectors may point in opposite directions.": lambda a, b: right(
+            a, b
+        ).abs(),
     }
     pairs = [(3 * draw(n), 2 * draw(n)) for n in (5, 2, 3)]
-    cases = [(a, -b if a @ b > 0 else b) for a, b in pairs]
-    return judge(fn, right, cases, wrong, see="section 2")
+    inputs = [(a, -b if a @ b > 0 else b) for a, b in pairs]
+    return Comparison(right, inputs, mistakes)
 
 
-def average_row(fn: Any) -> Verdict:
-    """Write ``fn(ids, n_words)``: the row (V,) that times the table is the average of ``ids``."""
+@exercise("1.3", "my_average_row", section="section 3")
+def average_row() -> Comparison:
+    """Write ``fn(ids, n_words)``: the row (V,) whose product with the table averages ``ids``."""
 
     def right(ids: Tensor, n_words: int) -> Tensor:
         return one_hot(ids, n_words).float().mean(0)
@@ -79,7 +84,7 @@ def average_row(fn: Any) -> Verdict:
     def distinct(ids: Tensor, n_words: int) -> Tensor:
         return (right(ids, n_words) > 0).float()
 
-    wrong = {
+    mistakes = {
         "Those are counts: an average counts every token as 1/S, so the row sums to 1.": (
             lambda ids, n: right(ids, n) * len(ids)
         ),
@@ -88,76 +93,78 @@ def average_row(fn: Any) -> Verdict:
             lambda ids, n: distinct(ids, n) / len(ids),
             lambda ids, n: distinct(ids, n) / distinct(ids, n).sum(),
         ),
-        "You divided by the size of the table: it is the phrase that is averaged.": (
+        "You divided by the size of the table: the average is over the phrase.": (
             lambda ids, n: right(ids, n) * len(ids) / n
         ),
-        "Those are the one-hot rows: together they make one row.": (
+        "Those are the one-hot rows: average them into one row.": (
             one_hot,
             lambda ids, n: one_hot(ids, n) / len(ids),
         ),
-        "That row has S entries, but it times the V rows of the table: mind the axis.": (
+        "That row has S entries, but the table has V rows: mind the axis.": (
             lambda ids, n: torch.ones(len(ids)) / len(ids)
         ),
-        "You added up within each token: add up the tokens, word by word.": (
+        "You summed within each token: sum over the tokens, for each word.": (
             lambda ids, n: one_hot(ids, n).sum(1),
             lambda ids, n: one_hot(ids, n).float().mean(1),
         ),
         "That averages the whole table: words that do not occur count 0.": (
             lambda ids, n: torch.full((n,), 1 / n)
         ),
-        "The row is as long as the vocabulary, whichever words occur.": (
+        "The row is as long as the vocabulary, whichever ids occur.": (
             lambda ids, n: ids.bincount() / len(ids),
             lambda ids, n: ids.bincount(),
         ),
-        "An id is a name, not an amount: id 4 is no more than id 2.": (
+        "An id is a label, not an amount: id 4 is not more than id 2.": (
             lambda ids, n: ids / ids.sum(),
             lambda ids, n: ids / len(ids),
             lambda ids, n: ids.float().mean(),
             lambda ids, n: (one_hot(ids, n) * ids[:, None]).float().mean(0),
         ),
-        "You filled the first places: the ids say which words count.": (
+        "You filled the first entries: the ids say which words count.": (
             lambda ids, n: (torch.arange(n) < len(ids)) / len(ids)
         ),
     }
-    cases = [
+    inputs = [
         (torch.tensor(ids), n)
         for ids, n in (([2, 0, 2], 5), ([1, 4, 1, 1, 3], 7), ([5, 0, 5, 5], 8))
     ]
-    return judge(fn, right, cases, wrong, see="section 3")
+    return Comparison(right, inputs, mistakes)
 
 
-@never_raising
-def long_not_near(money: Any) -> Verdict:
+@exercise("1.4", "my_money", section="section 2")
+def long_not_near() -> Judge:
     """Choose ``money`` (2,): a larger dot product with *bank* than *river* has, but less alike.
 
     *river* is [2, 0], *bank* [1, 0]; less alike is a cosine of at most 0.9.
     """
-    read = typed(money=(money, (2,)))
-    if isinstance(read, Verdict):
-        return read
-    x, length = read[0][0].item(), read[0].norm().item()
-    cosine = x / length if length else 0.0
-    facts = f" (bank · money = {x:.3g}, cosine {cosine:.2f})."
-    if x > 2 and cosine <= 0.9:
-        return Verdict(True, "Right" + facts)
-    if not length:
-        text = "A vector of length 0 points nowhere"
-    elif x < 0:
-        text = "It points away from bank: the dot product is negative"
-    elif abs(cosine) < 1e-6:
-        text = "At a right angle no length helps: the dot product stays 0"
-    elif x > 2:
-        text = "Long enough, but it still points almost the way of bank"
-    elif x == 2:
-        text = "As large as river's, not larger"
-    elif cosine > 0.9:
-        text = "It points the way of bank and is short: just the opposite of what is asked"
-    else:
-        text = "Turned away, but too short: length makes up for the angle"
-    return Verdict(False, pointing(text + facts, "section 2"))
+
+    def judge(money: Tensor) -> Verdict | str:
+        x, length = money[0].item(), money.norm().item()
+        cosine = x / length if length else 0.0
+        facts = f" (bank · money = {x:.3g}, cosine {cosine:.2f})."
+        if x > 2 and cosine <= 0.9:
+            return done("Right" + facts)
+        if not length:
+            text = "A vector of length 0 has no direction"
+        elif x < 0:
+            text = "It points away from bank: the dot product is negative"
+        elif abs(cosine) < 1e-6:
+            text = "At a right angle no length helps: the dot product stays 0"
+        elif x > 2:
+            text = "Long enough, but it still points almost the same way as bank"
+        elif x == 2:
+            text = "As large as river's, not larger"
+        elif cosine > 0.9:
+            text = "It points the same way as bank and is short: the opposite of what is asked"
+        else:
+            text = "The angle is large enough, but the vector is too short: make it longer"
+        return text + facts
+
+    return values(judge, money=(2,))
 
 
-def nearest(fn: Any) -> Verdict:
+@exercise("1.5", "my_nearest", section="section 2")
+def nearest() -> Comparison:
     """Write ``fn(i, E)``: the id of the other row of ``E`` (V, D) with the largest cosine."""
 
     def cosines(i: int, E: Tensor) -> Tensor:
@@ -169,27 +176,27 @@ def nearest(fn: Any) -> Verdict:
     def right(i: int, E: Tensor) -> Tensor:
         return without(i, cosines(i, E)).argmax()
 
-    wrong = {
-        "A long vector wins every dot product: the cosine leaves lengths out.": (
+    mistakes = {
+        "A long vector wins every dot product: the cosine ignores lengths.": (
             lambda i, E: without(i, E @ E[i]).argmax()
         ),
-        "Every word is most like itself: leave it out.": lambda i, E: torch.tensor(i),
-        "It points the other way: the largest cosine is asked for, sign and all.": (
+        "Every word is most similar to itself: leave it out.": lambda i, E: torch.tensor(i),
+        "It points the other way: find the largest cosine, sign included.": (
             lambda i, E: cosines(i, E).argmin()
         ),
-        "The id is off by one: leaving a row out moves those behind it.": (
+        "The id is off by one: leaving out a row shifts those after it.": (
             lambda i, E: right(i, E) - 1
         ),
-        "You compared distances: like words point alike, near or far.": (
+        "You compared distances: similar words point the same way, however long they are.": (
             lambda i, E: without(i, -(E - E[i]).norm(dim=1)).argmax()
         ),
-        "That is the vector: its id is asked for.": lambda i, E: E[right(i, E)],
-        "That is the cosine: the id it belongs to is asked for.": (
+        "That is the vector: return its id.": lambda i, E: E[right(i, E)],
+        "That is the cosine: return the id that it belongs to.": (
             lambda i, E: without(i, cosines(i, E)).amax(),
             cosines,
         ),
     }
-    # In each table the mistakes end at different words.
+    # In each table the mistakes lead to different words.
     tables = [
         (2, [[0, 5], [4, -4], [3, 0], [-5, 3], [4, -5], [4, 3], [1, -1]]),
         (
@@ -198,33 +205,34 @@ def nearest(fn: Any) -> Verdict:
             + [[6, 5, 2, -5], [0, 5, -4, 3], [0, -2, 6, -6], [-1, -1, 5, 6]],
         ),
     ]
-    cases = [(i, torch.tensor(rows, dtype=torch.float32)) for i, rows in tables]
-    return judge(fn, right, cases, wrong, see="section 2")
+    inputs = [(i, torch.tensor(rows, dtype=torch.float32)) for i, rows in tables]
+    return Comparison(right, inputs, mistakes)
 
 
-def mix_in_average(fn: Any) -> Verdict:
-    """Write ``fn(ids, E, keep)``: ``keep`` parts of each word's own row, the rest the average.
+@exercise("1.6", "my_mix", section="section 3")
+def mix_in_average() -> Comparison:
+    """Write ``fn(ids, E, keep)``: ``keep`` times each word's own row plus the rest of the average.
 
     The average is that of the phrase; the result is (S, D).
     """
-    draw = drawer()
+    draw = normal_source()
 
     def right(ids: Tensor, E: Tensor, keep: float) -> Tensor:
         return keep * E[ids] + (1 - keep) * E[ids].mean(0)
 
-    wrong = {
-        "Every word got the same vector: each keeps a part of its own.": (
+    mistakes = {
+        "Every word got the same vector: each keeps a part of its own row.": (
             lambda ids, E, keep: E[ids].mean(0).expand(len(ids), -1),
             lambda ids, E, keep: E[ids].mean(0),
         ),
-        "Nothing is mixed in yet.": (
+        "The average is not mixed in yet.": (
             lambda ids, E, keep: E[ids],
             lambda ids, E, keep: keep * E[ids],
         ),
-        "keep is the part of the word itself: yours goes to the average.": (
+        "keep is the weight of the word itself: you gave it to the average.": (
             lambda ids, E, keep: right(ids, E, 1 - keep)
         ),
-        "The parts do not add up to 1: what is not kept goes to the average.": (
+        "The weights do not add up to 1: the average gets 1 - keep.": (
             lambda ids, E, keep: keep * E[ids] + E[ids].mean(0),
             lambda ids, E, keep: E[ids] + (1 - keep) * E[ids].mean(0),
             lambda ids, E, keep: E[ids] + keep * E[ids].mean(0),
@@ -235,34 +243,34 @@ def mix_in_average(fn: Any) -> Verdict:
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E.mean(0),
             lambda ids, E, keep: keep * E + (1 - keep) * E.mean(0),
         ),
-        "keep is not used: it says how large the word's own part is.": (
+        "keep is not used: it is the weight of the word itself.": (
             lambda ids, E, keep: (E[ids] + E[ids].mean(0)) / 2
         ),
-        "You averaged along the width: the average runs over the words.": (
+        "You averaged over the width: average over the words.": (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(1, keepdim=True),
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(),
         ),
-        "You added the words up: an average also divides by how many they are.": (
+        "You summed the words: an average also divides by their number.": (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].sum(0)
         ),
-        "You left the word itself out of the average: it is one of the phrase.": (
+        "You left the word itself out of the average: it belongs to the phrase.": (
             lambda ids, E, keep: (
                 keep * E[ids] + (1 - keep) * (E[ids].sum(0) - E[ids]) / (len(ids) - 1)
             )
         ),
-        "1 - keep needs brackets: times comes before minus.": (
+        "1 - keep needs brackets: multiplication comes before subtraction.": (
             lambda ids, E, keep: keep * E[ids] + 1 - keep * E[ids].mean(0)
         ),
-        "You averaged after shrinking: average the words as they were.": (
+        "You averaged after scaling: average the original rows.": (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * (keep * E[ids]).mean(0)
         ),
-        "You averaged with the word before: an average knows no order.": (
+        "You averaged with the previous word: average over the whole phrase.": (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].roll(1, 0)
         ),
     }
-    cases = [
+    inputs = [
         (torch.tensor([3, 0, 1]), draw(5, 7), 0.75),
         (torch.tensor([1, 2, 1, 0, 4]), draw(6, 3), 0.3),
         (torch.tensor([0, 3]), draw(4, 5), 0.6),
     ]
-    return judge(fn, right, cases, wrong, see="section 3")
+    return Comparison(right, inputs, mistakes)

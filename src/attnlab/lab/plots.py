@@ -1,13 +1,12 @@
-"""Still pictures: one tensor on the axes given, drawn once, then updated in place.
+"""Pictures of tensors, drawn once and then updated in place, that describe themselves in words.
 
-Every drawing has ``update(...)`` and ``text``, what it shows in words. What changes is marked
-*animated*, so a ``Picture`` can keep the rest as a background and redraw only that (blitting).
-There is no pyplot here: no global state, no open figures.
+What changes is marked *animated*, so that a ``Picture`` can keep everything else as a background
+and redraw only that (blitting).
 """
 
-import base64
 import functools
-import io
+import itertools
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -15,17 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib import colormaps, font_manager
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import TightLayoutEngine
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.text import Text
-from PIL import Image, ImageDraw, ImageFont
+
+from attnlab.lab.pictures import Picture, own_settings, panels, stack
+
+__all__ = ["Picture", "panels", "stack", "heatmap", "vectors", "bars", "curves", "flow", "Drawing"]
+__all__ += ["array", "printable"]
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-SKY, GOLD, GREY = "#56B4E9", "#E69F00", "#777777"
+SKY, GOLD, GREY = "#56B4E9", "#E69F00", "#707070"
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, GOLD)
 
 # kind: colour map, lower and upper end of its scale, what the numbers are called
@@ -36,269 +37,256 @@ KINDS = {
     "mask": ("Blues", 0.0, 2.0, "Mask"),
 }
 
+# Drawn in every frame, and without influence on where the axes stand.
+_MOVING: dict[str, Any] = {"animated": True, "in_layout": False}
+# Behind names that stand among lines and arrows.
+_PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3}
 
-def array(x: Any) -> np.ndarray:
-    """Any tensor, array or nested list as a float64 array; gradients are left behind."""
+
+def array(x: Any, *shape: int) -> np.ndarray:
+    """Any tensor, array or nested list as a float64 array, detached from its gradients.
+
+    Raises:
+        ValueError: it does not have the given shape.
+    """
     if isinstance(x, torch.Tensor):
         x = x.detach().cpu().double().numpy()
     elif isinstance(x, list | tuple):
         x = [array(item) if isinstance(item, torch.Tensor) else item for item in x]
-    return np.asarray(x, dtype=float)
+    x = np.asarray(x, dtype=float)
+    if shape and x.shape != shape:
+        raise ValueError(f"values have shape {x.shape}, not {shape}")
+    return x
 
 
-def label(token: Any, longest: int = 14) -> str:
+def printable(token: Any, longest: int = 14) -> str:
     """A token as it can be drawn: blanks made visible, long ones cut, unknown glyphs escaped."""
     text = str(token).replace("\n", "⏎").replace("\t", "⇥")
     font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
-    seen = (c.isprintable() and font.get_char_index(ord(c)) for c in text)
-    text = "".join(c if ok else f"U+{ord(c):X}" for c, ok in zip(text, seen, strict=True))
+    known = (c.isprintable() and font.get_char_index(ord(c)) for c in text)
+    text = "".join(c if ok else f"U+{ord(c):X}" for c, ok in zip(text, known, strict=True))
     if not text.strip():
         text = "␣" * len(text) or "∅"
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-class Picture(Figure):
-    """A figure that shows itself in a notebook and says in words what it shows.
-
-    Attributes:
-        drawings: what was drawn on it, in order.
-    """
-
-    def __init__(self, **options: Any):
-        # Not "constrained" and no rectangle: either would measure every text twice.
-        tight = TightLayoutEngine(pad=0.3, w_pad=0.2, rect=None)
-        super().__init__(facecolor="white", layout=tight, dpi=100, **options)
-        FigureCanvasAgg(self)
-        self.drawings: list[Any] = []
-        self._background: Any = None
-
-    @property
-    def text(self) -> str:
-        """What the picture shows: the sentences of its drawings."""
-        return "\n".join(drawing.text for drawing in self.drawings)
-
-    def pixels(self) -> Image.Image:
-        """The picture as it is now; only what is animated is drawn again."""
-        # An animated artist does not make its figure stale: whatever else changed does.
-        if self.stale or self._background is None:
-            self.canvas.draw()
-            self._background = self.canvas.copy_from_bbox(self.bbox)
-            shown = (axes for axes in self.axes if axes.get_visible())
-            moving = (a for axes in shown for a in axes.get_children() if a.get_animated())
-            self._moving = sorted(moving, key=lambda artist: artist.get_zorder())
-        else:
-            self.canvas.restore_region(self._background)
-        for drawing in self.drawings:
-            drawing.arrange()
-        for artist in self._moving:
-            artist.axes.draw_artist(artist)
-        return Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
-
-    def frame(self) -> bytes:
-        """The picture as it is now, as PNG, made as fast as can be."""
-        png = io.BytesIO()
-        self.pixels().save(png, "PNG", compress_level=1)
-        return png.getvalue()
-
-    def still(self) -> str:
-        """The picture as base64 PNG, small enough to be stored in a notebook."""
-        return _small(self.pixels())
-
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        bundle = {"image/png": self.still(), "text/plain": self.text}
-        return bundle, {"image/png": {"alt": self.text}}
-
-
-def _small(image: Image.Image) -> str:
-    png = io.BytesIO()
-    image.quantize(128, dither=Image.Dither.NONE).save(png, "PNG", compress_level=6)
-    return base64.b64encode(png.getvalue()).decode()
-
-
-def stack(stills: Sequence[tuple[Image.Image, str]]) -> str:
-    """Several pictures one below the other, each under its sentence, as base64 PNG."""
-    pictures = [picture for picture, _ in stills]
-    font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 14)
-    width = max(picture.width for picture in pictures)
-    letters = int(width / font.getlength("n"))  # that fit on a line
-    words = [textwrap.wrap(sentence, letters) for _, sentence in stills]
-    heights = [20 * len(lines) + 12 for lines in words]
-    paper = Image.new("RGB", (width, sum(heights) + sum(p.height for p in pictures)), "white")
-    pen, top = ImageDraw.Draw(paper), 0
-    for picture, lines, height in zip(pictures, words, heights, strict=True):
-        pen.rectangle((0, top, width, top + height - 6), fill="#eaf3fa")
-        for i, line in enumerate(lines):
-            pen.text((8, top + 4 + 20 * i), line, fill="black", font=font)
-        paper.paste(picture, (0, top + height))
-        top += height + picture.height
-    return _small(paper)
-
-
-def panels(
-    n: int = 1,
-    width: float | None = None,
-    height: float = 3.2,
-    ratios: Sequence[float] = (),
-    rows: int = 1,
-) -> tuple[Picture, Any]:
-    """An empty picture with ``n`` panels side by side: ``(picture, axes)``.
-
-    Args:
-        n: how many panels; with one, ``axes`` is that one and not a list.
-        width, height: of the whole, in inches (100 pixels each).
-        ratios: relative widths of the panels.
-        rows: rows of ``n`` panels each, from top to bottom.
-    """
-    picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
-    axes = picture.subplots(rows, n, squeeze=False, width_ratios=ratios or None).flatten()
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-    return picture, axes[0] if len(axes) == 1 else list(axes)
+def _number(value: float, digits: int = 2) -> str:
+    """A number as it is drawn: never "-0.00", and short if it is very large."""
+    if np.isnan(value):
+        return "NaN"
+    return f"{value:z.{digits}f}" if abs(value) < 1e5 else f"{value:.0e}"
 
 
 class Drawing:
-    """Base of what can be drawn and updated.
+    """Base class of what can be drawn on axes, updated, and described in words.
+
+    Args:
+        axes: the axes to draw on, made by ``panels``.
+        title: the title above them.
 
     Attributes:
-        text: what it shows, in words.
-        data: the numbers that it shows.
+        digits_in_words: decimal places of the numbers in ``description``, if not those of the
+            picture: few for trained numbers, whose last digits differ between processors.
     """
 
-    def __init__(self, axes: Axes, title: str):
-        self.axes, self.title = axes, title
-        self.text, self.data = title, np.empty(0)
-        axes.set_title(title, fontsize=11, parse_math=False)
+    digits_in_words: int | None = None
+
+    @own_settings()
+    def __init__(self, axes: Any, title: str):
+        self.axes = axes
+        self._levels: list[tuple[Any, Any]] = []  # lines and their names
+        axes.set_title(title, parse_math=False)
         axes.figure.drawings.append(self)
 
-    def arrange(self) -> None:
-        """Place what depends on how large the axes came out; called before every frame."""
+    @property
+    def values(self) -> np.ndarray:
+        """The numbers shown, read from the artists on the axes."""
+        return np.empty(0)
 
-    def _say(self, words: str, sides: str = "") -> None:
-        head = (self.title + sides).strip()
-        self.text = f"{head}: {words}" if head else words
+    @property
+    def description(self) -> str:
+        """What is shown, in words, read from the artists on the axes."""
+        levels = (f"{name.get_text()} at {line.get_ydata()[0]:.2g}" for line, name in self._levels)
+        title, body = self.axes.get_title(), "; ".join([*self._parts(), *levels]) + "."
+        return f"{title}: {body}" if title else body
+
+    def _parts(self) -> list[str]:
+        return []
+
+    def _rough(self, value: float, low: float, high: float, log: bool = False) -> str:
+        """A number in a summary: to 1/10 to 1/100 of an axis from ``low`` to ``high``.
+
+        So the last digits, which differ between processors, do not show. Halves are rounded up
+        even if they are a little less: 1/8 is often 0.12499999.
+        """
+        if not np.isfinite(value):
+            return _number(value)
+        if self.digits_in_words is not None:
+            digits = self.digits_in_words
+        elif log and value > 0:
+            digits = 1 - math.floor(math.log10(value))
+        else:
+            digits = 2 - math.ceil(math.log10(high - low))
+        return f"{round(float(value) + 10.0 ** (-2 - digits), digits) + 0.0:.10g}"
+
+    def arrange(self) -> None:
+        """Place and size what depends on the final size of the axes; called for every frame."""
+
+    @own_settings()
+    def level(self, y: float, name: str, x: float = 0.99, below: bool = False) -> None:
+        """Add a fixed horizontal line, such as a floor, its name above or ``below`` it."""
+        line = self.axes.axhline(y, color="black", lw=1, ls=":", zorder=4, animated=True)
+        look: dict[str, Any] = {
+            "ha": "right",
+            "va": "top" if below else "bottom",
+            "parse_math": False,
+        }
+        look |= {"transform": self.axes.get_yaxis_transform(), "bbox": _PAPER, "zorder": 4}
+        text = self.axes.text(x, y, name, **look, **_MOVING)
+        self._levels.append((line, text))
+
+
+def _label_columns(axes: Any, names: Sequence[str], beside: int = 0) -> None:
+    """Name the ticks along the bottom: in several lines, then aslant, if names would touch.
+
+    ``beside`` is the number of letters to the left of the axes.
+    """
+    spec, ratios = axes.get_subplotspec(), axes.get_gridspec().get_width_ratios()
+    width = axes.figure.get_figwidth() * ratios[spec.colspan.start] / sum(ratios)  # inches
+    room = (72 * width - 7 * beside - 40) / 6.5 / max(len(names), 1)  # letters of 11 points
+
+    def touch() -> bool:
+        sizes = [max(map(len, name.split("\n"))) for name in names]
+        return any(a + b > 2 * room - 2 for a, b in itertools.pairwise(sizes))
+
+    if touch():
+        names = [textwrap.fill(name, max(int(room), 1), break_long_words=False) for name in names]
+    look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if touch() else {}
+    axes.set_xticks(range(len(names)), names, parse_math=False, **look)
+
+
+def _fit(texts: Sequence[Text], width: float, height: float = math.inf) -> None:
+    """Set texts, each with a room of its own in pixels, as large as fits: at most 11 points."""
+    longest = max([4, *(len(text.get_text()) for text in texts)])
+    size = max(6.0, min(11.0, width / (0.9 * longest), height / 1.8))  # a digit is 0.9 px a point
+    for text in texts:
+        text.set_fontsize(round(2 * size) / 2)
 
 
 @functools.lru_cache(maxsize=1000)
-def _stamp(words: str, colour: str, size: float, dpi: float) -> np.ndarray:
-    """A few words as pixels, in the middle of a transparent rectangle just large enough."""
-    width, height = (round(ems * size * dpi / 72) for ems in (0.8 * len(words) + 1, 2))
-    text = Text(width / 2, height / 2, words, color=colour, fontsize=size, ha="center", va="center")
-    text.set_figure(Figure(dpi=dpi))
+def _stamp(text: str, colour: str, size: float, dpi: float) -> np.ndarray:
+    """A few letters as pixels, in the middle of a transparent rectangle just large enough."""
+    width, height = (round(ems * size * dpi / 72) for ems in (0.8 * len(text) + 1, 2))
+    look: dict[str, Any] = {"color": colour, "fontsize": size, "ha": "center", "va": "center"}
+    artist = Text(width / 2, height / 2, text, **look)
+    artist.set_figure(Figure(dpi=dpi))
     stamp = RendererAgg(width, height, dpi)
-    text.draw(stamp)
+    artist.draw(stamp)
     return np.array(stamp.buffer_rgba())[::-1]  # renderers take images from the bottom up
 
 
 class _Number(Text):
-    """The number in the middle of a cell: set by a stamp, as drawing text is most of a frame."""
+    """The number in the middle of a cell, as a stamp: drawing text is most of a frame's time."""
 
     def draw(self, renderer: Any) -> None:
         if not isinstance(renderer, RendererAgg):  # saved as PDF or SVG
             super().draw(renderer)
         elif self.get_text():
-            stamp = _stamp(
-                self.get_text(), self.get_color(), self.get_fontsize(), self.get_figure().dpi
-            )
+            figure: Any = self.get_figure()
+            stamp = _stamp(self.get_text(), self.get_color(), self.get_fontsize(), figure.dpi)
             x, y = self.get_transform().transform(self.get_position())
             x, y = round(x - stamp.shape[1] / 2), round(y - stamp.shape[0] / 2)
             renderer.draw_image(renderer.new_gc(), x, y, stamp)
 
 
 class Heatmap(Drawing):
-    """Numbers as coloured cells: rows are queries, columns are keys."""
+    """A matrix as coloured cells with their numbers: rows are queries, columns are keys.
 
+    Args:
+        axes: the axes to draw on.
+        rows, columns: tokens down (queries) and across (keys).
+        values: ``(len(rows), len(columns))``; ``-inf`` is drawn as masked. Zeros if omitted.
+        kind: "weights" (scale 0 to 1), "scores" or "values" (centred at 0), "mask".
+        title: the title above; if omitted, what the kind is called.
+        names: what runs down and across.
+        numbers: whether each cell shows its number.
+        limit: end of the colour scale, if not the kind's own.
+        labels: of ``False`` and ``True``, or of 0, 1 and 2, in a "mask".
+    """
+
+    @own_settings()
     def __init__(
-        self,
-        axes: Axes,
-        rows: Sequence[str],
-        columns: Sequence[str],
-        kind: str,
-        title: str | None,
-        names: tuple[str, str],
-        numbers: bool,
-        limit: float | None,
-        words: tuple[str, ...],
-    ):
+        self, axes: Any, rows: Sequence[Any], columns: Sequence[Any], values: Any = None,
+        kind: str = "weights", title: str | None = None, names: Sequence[str] = ("query", "key"),
+        numbers: bool = True, limit: float | None = None, labels: Sequence[str] = ("no", "may"),
+    ):  # fmt: skip
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)} but is {kind!r}")
         colours, low, high, default = KINDS[kind]
         super().__init__(axes, default if title is None else title)
         if limit is not None:
             low, high = -limit if low < 0 else low, limit
-        self.kind, self.names, self.words = kind, names, words
-        self.numbers, self.shape = numbers, (0, 0)
-        self.cells: list[list[Text]] = []
-        self.rows: list[str] = []
-        self.columns: list[str] = []
+        self.kind, self.labels, self.numbers, self.shape = kind, labels, numbers, (0, 0)
+        self.cells: list[Text] = []  # row by row
+        self._tokens: tuple[list[str], list[str]] = [], []
         # Hatched grey lies below; a masked cell is a hole in the image above it.
         axes.set_facecolor("#dddddd")
-        axes.patch.set_hatch("////")
-        axes.patch.set_edgecolor("#aaaaaa")
-        self.image = axes.imshow(
-            [[0.0]], cmap=colormaps[colours], vmin=low, vmax=high, aspect="auto", animated=True
-        )
+        axes.patch.set(hatch="////", edgecolor="#aaaaaa")
+        options: dict[str, Any] = {"aspect": "auto", "animated": True, "vmin": low, "vmax": high}
+        self.image = axes.imshow([[0.0]], cmap=colormaps[colours], **options)
+        # White where the value is NaN; all other cells are holes in this one.
+        self.blank = axes.imshow([[0.0]], cmap="gray_r", **options)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         axes.set_ylabel(names[0], color=GREY)
         axes.set_xlabel(names[1], color=GREY)
-        self.outline = axes.add_patch(
-            Rectangle((0, 0), 1, 1, fill=False, ec=GREEN, lw=3, zorder=5, clip_on=False)
-        )
+        frame = Rectangle((0, 0), 1, 1, fill=False, ec=GREEN, lw=3, zorder=5, clip_on=False)
+        self.outline = axes.add_patch(frame)
         self.outline.set(animated=True, visible=False)
         self.relabel(rows, columns)
+        self.update(np.zeros(self.shape) if values is None else values)
 
-    def relabel(self, rows: Sequence[str], columns: Sequence[str]) -> None:
-        """Other tokens along the axes, and as many cells as they ask for."""
+    @own_settings()
+    def relabel(self, rows: Sequence[Any], columns: Sequence[Any]) -> None:
+        """Set other tokens along the axes, and as many cells as they need."""
         if (len(rows), len(columns)) != self.shape:
             self._divide(len(rows), len(columns))
-        named = [label(t) for t in rows], [label(t) for t in columns]
-        if named == (self.rows, self.columns):
-            return  # other ones make everything be drawn again
-        self.rows, self.columns = named
-        many = sum(map(len, self.columns)) > 40
-        self.axes.set_xticklabels(
-            self.columns, parse_math=False, rotation=60 if many else 0, ha="right" if many else
-            "center", rotation_mode="anchor" if many else None,
-        )  # fmt: skip
-        self.axes.set_yticklabels(self.rows, parse_math=False)
+        tokens = [printable(t) for t in rows], [printable(t) for t in columns]
+        if tokens != self._tokens:  # new labels make everything be redrawn
+            self._tokens = tokens
+            _label_columns(self.axes, tokens[1], beside=max(map(len, tokens[0]), default=0))
+            self.axes.set_yticks(range(len(rows)), tokens[0], parse_math=False)
 
     def _divide(self, n_rows: int, n_columns: int) -> None:
-        """Cut the axes into so many cells."""
+        """Divide the axes into this many cells."""
         self.shape = (n_rows, n_columns)
-        for number in (number for row in self.cells for number in row):
-            number.remove()
-        options = {"ha": "center", "va": "center", "animated": True}
-        options["fontsize"] = 10 if n_columns <= 6 else 8
-        self.cells = [
-            [self.axes.add_artist(_Number(j, i, **options)) for j in range(n_columns)]
-            for i in range(n_rows if self.numbers else 0)
-        ]
+        for cell in self.cells:
+            cell.remove()
+        places = np.ndindex(self.shape if self.numbers else (0, 0))
+        options: dict[str, Any] = {"ha": "center", "va": "center", **_MOVING}
+        self.cells = [self.axes.add_artist(_Number(j, i, **options)) for i, j in places]
         edges = (-0.5, n_columns - 0.5, n_rows - 0.5, -0.5)  # left, right, bottom, top
-        self.image.set(data=np.zeros(self.shape), extent=edges)
+        for image in (self.image, self.blank):
+            image.set(data=np.zeros(self.shape), extent=edges)
         self.axes.set(xlim=edges[:2], ylim=edges[2:])
-        self.axes.set(xticks=range(n_columns), yticks=range(n_rows))
 
     def update(self, values: Any, mask: Any = None) -> None:
-        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell, ``NaN`` an empty one.
+        """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell.
 
-        ``mask``, ``True`` for *may attend*, marks the cells of weights that are 0 for its sake.
+        ``mask``, ``True`` for *may attend*, marks the cells whose weight is 0 because of it.
         """
-        values = array(values)
+        values = array(values, *self.shape)
         if mask is not None:
-            values = np.where(array(mask) > 0, values, -np.inf)
-        if values.shape != self.shape:
-            raise ValueError(f"values have shape {values.shape} but the heat map is {self.shape}")
-        self.values = self.data = values
-        finite = np.isfinite(values)
-        self.image.set_data(np.ma.masked_where(~finite, values))
-        colours = self.image.cmap(self.image.norm(np.where(finite, values, 0.0)))[..., :3]
-        for texts, row, ok, cell_colours in zip(self.cells, values, finite, colours, strict=False):
-            for text, value, shown, colour in zip(texts, row, ok, cell_colours, strict=True):
-                word = self._cell(value)
-                text.set_text({"masked": "–", "empty": ""}.get(word, word))
-                text.set_color(_ink(colour) if shown else "black")
-        sides = " ({} down, {} across)".format(*self.names) if all(self.names) else ""
-        self._say(self._words(), sides)
+            values = np.where(np.broadcast_to(array(mask) > 0, self.shape), values, -np.inf)
+        low, high = self.image.get_clim()
+        seen = np.where(np.isposinf(values), high, values)
+        self.image.set_data(seen)
+        self.blank.set_data(np.where(np.isnan(values), low, np.nan))
+        self.blank.set_visible(np.isnan(values).any())
+        colours = self.image.to_rgba(np.where(np.isfinite(seen), seen, 0.0))[..., :3]
+        for cell, value, colour in zip(self.cells, values.flat, colours.reshape(-1, 3)):  # noqa: B905
+            cell.set_text(self._word(value).replace("masked", "–"))
+            cell.set_color(_ink(colour) if value > -np.inf else "black")
 
     def mark(self, row: int | None = None, column: int | None = None) -> None:
         """Outline one cell, a whole row, or a whole column; with neither, nothing."""
@@ -308,23 +296,60 @@ class Heatmap(Drawing):
         x, width = (-0.5, columns) if column is None else (column - 0.5, 1)
         self.outline.set_bounds(x, y, width, height)
 
-    def _cell(self, value: float) -> str:
+    def arrange(self) -> None:
+        """Set the numbers as large as fits into their cells."""
+        box = self.axes.bbox
+        _fit(self.cells, 0.95 * box.width / self.shape[1], box.height / self.shape[0])
+
+    @property
+    def values(self) -> np.ndarray:
+        """The numbers that colour the cells: ``-inf`` if masked, NaN if there is none."""
+        return np.ma.getdata(self.image.get_array())
+
+    def _word(self, value: float, digits: int | None = None) -> str:
         if np.isneginf(value):
             return "-inf" if self.kind == "scores" else "masked"
-        if np.isnan(value):
-            return "empty"
-        if self.kind == "mask":
-            return self.words[int(value)]
-        return f"{value:z.2f}" if abs(value) < 1e5 else f"{value:.0e}"
+        if self.kind == "mask" and np.isfinite(value):
+            return self.labels[int(value)]
+        return _number(value, 2 if digits is None else digits)
 
-    def _words(self) -> str:
-        if not self.cells or self.values.size > 30:
-            return f"{len(self.rows)} x {len(self.columns)}."
-        lines = (
-            f"{row}: " + ", ".join(self._cell(v) for v in values)
-            for row, values in zip(self.rows, self.values, strict=True)
-        )
-        return "; ".join(lines) + "."
+    def _parts(self) -> list[str]:
+        down, across = self.axes.get_ylabel(), self.axes.get_xlabel()
+        head = [f"{down} down, {across} across"] if down and across else []
+        if self.outline.get_visible():
+            (x0, y0), (x1, y1) = self.outline.get_bbox().get_points() + 0.5
+            head += [f"outlined rows {y0 + 1:g} to {y1:g}, columns {x0 + 1:g} to {x1:g}"]
+        rows, columns = (self._names(axis) for axis in (0, 1))
+        if not self.cells and self.values.size > 30:
+            return head + self._summary(rows, columns)
+        words = [self._word(value, self.digits_in_words) for value in self.values.flat]
+        for i, (cell, value) in enumerate(zip(self.cells, self.values.flat)):  # noqa: B905
+            if (shown := cell.get_text().replace("–", "masked")) != self._word(value):
+                words[i] = f"{shown} coloured as {self._word(value)}"
+        n = len(columns)
+        lines = [f"{r}: {', '.join(words[i * n : i * n + n])}" for i, r in enumerate(rows)]
+        return head + lines
+
+    def _names(self, axis: int) -> list[str]:
+        """What is written along an axis; numbers if not every row or column has its name."""
+        labels = self.axes.get_xticklabels() if axis else self.axes.get_yticklabels()
+        names, n = [label.get_text() for label in labels], self.shape[axis]
+        return names if len(names) == n and {*names} != {"∅"} else [str(i + 1) for i in range(n)]
+
+    def _summary(self, rows: list[str], columns: list[str]) -> list[str]:
+        """Of many cells: their range and mean, and the highest one in up to eight of the rows."""
+        low, high = self.image.get_clim()
+        rough = functools.partial(self._rough, low=low, high=high)
+        known = np.ma.masked_invalid(self.values)
+        parts = [f"{len(rows)} x {len(columns)} cells, {known.count()} with a number"]
+        if known.count():
+            parts += [f"{rough(known.min())} to {rough(known.max())}, mean {rough(known.mean())}"]
+        for i in sorted({round(i) for i in np.linspace(0, len(rows) - 1, 8)}):
+            row = known[i].filled(-np.inf)
+            # The first of those about as high: which of equal ones is higher is up to rounding.
+            first = int((row >= row.max() - 0.01 * (high - low)).argmax())
+            parts.append(f"{rows[i]}: highest at {columns[first]}, {rough(row.max())}")
+        return parts
 
 
 def _ink(colour: np.ndarray) -> str:
@@ -334,189 +359,181 @@ def _ink(colour: np.ndarray) -> str:
     return "black" if (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) else "white"
 
 
-def heatmap(
-    axes: Axes,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: Any = None,
-    kind: str = "weights",
-    title: str | None = None,
-    names: tuple[str, str] = ("query", "key"),
-    numbers: bool = True,
-    limit: float | None = None,
-    words: tuple[str, ...] = ("no", "may"),
-) -> Heatmap:
-    """Draw a matrix as coloured cells with their numbers.
+class Vectors(Drawing):
+    """Vectors of the plane as arrows from the origin.
 
     Args:
-        axes: where.
-        rows, columns: tokens down (queries) and across (keys).
-        values: ``(len(rows), len(columns))``; ``-inf`` is drawn as masked.
-        kind: "weights" (scale 0 to 1), "scores" or "values" (centred at 0), "mask".
-        title: above the cells.
-        names: what runs down and across.
-        numbers: write the value into each cell.
-        limit: end of the colour scale, where the kind's own does not suit.
-        words: for ``False`` and ``True``, or 0, 1 and 2, in a "mask".
+        axes: the axes to draw on.
+        labels: one name per vector.
+        values: ``(n, 2)``; no arrows until the first update if omitted.
+        title: the title above.
+        limits: left, right, bottom and top of the axes.
     """
-    drawing = Heatmap(axes, rows, columns, kind, title, names, numbers, limit, words)
-    drawing.update(np.zeros(drawing.shape) if values is None else values)
-    return drawing
 
-
-class Vectors(Drawing):
-    """Vectors of the plane as arrows from the origin."""
-
-    def __init__(self, axes: Axes, labels: Sequence[str], title: str, limits: Sequence[float]):
+    @own_settings()
+    def __init__(
+        self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
+        limits: Sequence[float] = (-0.5, 3, -0.5, 3),
+    ):  # fmt: skip
         super().__init__(axes, title)
-        self.labels = [label(t) for t in labels]
-        axes.set_xlim(limits[0], limits[1])
-        axes.set_ylim(limits[2], limits[3])
-        axes.set_aspect("equal")
+        self.labels = [printable(t) for t in labels]
+        axes.set(xlim=limits[:2], ylim=limits[2:], aspect="equal")
         axes.grid(color="#eeeeee")
         axes.axhline(0, color="#bbbbbb", lw=1)
         axes.axvline(0, color="#bbbbbb", lw=1)
-        n = len(labels)
-        colours = [CYCLE[i % len(CYCLE)] for i in range(n)]
-        zeros = np.zeros(n)
-        self.arrows = axes.quiver(
-            zeros, zeros, zeros, zeros, color=colours, angles="xy", scale_units="xy", scale=1,
-            width=0.012, zorder=3, animated=True,
-        )  # fmt: skip
-        self.vectors = np.zeros((n, 2))
-        self.names = [
-            axes.text(0, 0, name, color=c, ha="center", va="center", fontsize=10, zorder=4,
-                      animated=True, parse_math=False, fontweight="bold")
-            for name, c in zip(self.labels, colours, strict=True)
-        ]  # fmt: skip
+        # Each thinner than the ones before it, and longer ones below: so arrows on the same line
+        # can all be seen, even if they are equal.
+        widths = np.linspace(0.018, 0.009, len(labels)) if len(labels) > 1 else [0.012]
+        shaft = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
+        name = {"ha": "center", "va": "center", "parse_math": False, "fontweight": "bold"}
+        self.arrows, self.names = [], []
+        for i, (label, width) in enumerate(zip(self.labels, widths, strict=True)):
+            look = {"color": CYCLE[i % len(CYCLE)], **_MOVING}
+            sizes = {"headwidth": 0.036, "headlength": 0.06, "headaxislength": 0.054}
+            head = {part: size / width for part, size in sizes.items()}  # alike in all arrows
+            self.arrows.append(axes.quiver(*np.zeros((4, 1)), width=width, **shaft, **head, **look))
+            self.names.append(axes.text(0, 0, label, bbox=_PAPER, zorder=4, **name, **look))
+        if values is not None:
+            self.update(values)
 
-    def update(self, vectors: Any) -> None:
+    def update(self, values: Any) -> None:
         """Show other vectors ``(n, 2)``."""
-        vectors = array(vectors)
-        if vectors.shape != (len(self.labels), 2):
-            raise ValueError(f"vectors have shape {vectors.shape}, not {(len(self.labels), 2)}")
-        self.arrows.set_UVC(vectors[:, 0], vectors[:, 1])
-        self.vectors = self.data = vectors
-        shown = (
-            f"{n} [{x:z.2f}, {y:z.2f}]" for n, (x, y) in zip(self.labels, vectors, strict=True)
-        )
-        self._say("arrows " + ", ".join(shown) + ".")
+        values = array(values, len(self.labels), 2)
+        drawn = zip(self.arrows, self.names, self.labels, values, strict=True)
+        for arrow, text, name, vector in drawn:
+            arrow.set_UVC(*vector[:, None])
+            arrow.set_zorder(3 + 0.5 / (1 + np.nan_to_num(np.hypot(*vector))))
+            numbers = "" if np.isfinite(vector).all() else " [{}, {}]".format(*map(_number, vector))
+            text.set_text(name + numbers)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The components of the arrows ``(n, 2)``: NaN if none is drawn."""
+        drawn = (np.where(a.Umask, np.nan, [a.U, a.V]).ravel() for a in self.arrows)
+        return np.reshape([*drawn], (-1, 2))
+
+    def _parts(self) -> list[str]:
+        parts = []
+        for text, (x, y) in zip(self.names, self.values, strict=True):
+            numbers = "without an arrow" if np.isnan(x) else f"[{_number(x)}, {_number(y)}]"
+            parts.append(f"{text.get_text()} {numbers}")
+        return ["arrows " + ", ".join(parts)]
 
     def arrange(self) -> None:
         """Place the names by the arrows."""
-        for text, place in zip(self.names, self._places(self.vectors), strict=True):
+        for text, place in zip(self.names, self._places(), strict=True):
             text.set_position(place)
 
-    def _places(self, vectors: np.ndarray) -> list[np.ndarray]:
-        """Where the names go: near the tips, inside the axes, and not on top of one another."""
+    def _places(self) -> list[np.ndarray]:
+        """Positions of the names: near the tips, inside the axes, not on top of one another."""
         low, high = np.array([self.axes.get_xlim(), self.axes.get_ylim()]).T
         unit = 0.9 * min(self.axes.bbox.size / (high - low))  # pixels; both axes have the same
-        places: list[np.ndarray] = []
-        halves: list[np.ndarray] = []
-        for name, tip in zip(self.labels, vectors, strict=True):
-            half = np.array([4.4 * len(name), 8.0]) / unit  # a bold letter is about 9 x 16 pixels
-            tip = np.clip(tip, low + half, high - half)
+        taken: list[tuple[np.ndarray, np.ndarray]] = []  # centres and half sizes
+        for name, tip in zip(self.names, self.values, strict=True):
+            half = np.array([4.8 * len(name.get_text()), 9.0]) / unit  # half a line of bold text
+            tip = np.clip(tip if np.isfinite(tip).all() else 0.0, low + half, high - half)
             up = half * (0, 1.5 if tip[1] >= 0 else -1.5)
-            for place in (tip + up * turn for turn in (1, -1, 2.5, -2.5, 4)):
+            for place in (tip + up * steps for steps in (1, -1, 2.5, -2.5, 4)):
                 place = np.clip(place, low + half, high - half)
-                others = zip(places, halves, strict=True)
-                if all((abs(place - p) >= half + h).any() for p, h in others):
+                if all((abs(place - p) >= half + h).any() for p, h in taken):
                     break
-            places.append(place)
-            halves.append(half)
-        return places
-
-
-def vectors(
-    axes: Axes,
-    labels: Sequence[str],
-    values: Any = None,
-    title: str = "",
-    limits: Sequence[float] = (-0.5, 3, -0.5, 3),
-) -> Vectors:
-    """Draw vectors of the plane as arrows: ``labels`` and ``values`` ``(n, 2)``.
-
-    ``limits`` are left, right, bottom, top.
-    """
-    drawing = Vectors(axes, labels, title, limits)
-    if values is not None:
-        drawing.update(values)
-    return drawing
+            taken.append((place, half))
+        return [place for place, _ in taken]
 
 
 class Bars(Drawing):
-    """One bar per label, its number above it."""
+    """One bar per label, with its number above it.
 
+    Args:
+        axes: the axes to draw on.
+        labels: one name per bar.
+        values: ``(n,)``; no bars until the first update if omitted.
+        title: the title above.
+        limits: the ends of the vertical axis.
+        digits: decimal places of the numbers, 0 for counts.
+    """
+
+    @own_settings()
     def __init__(
-        self,
-        axes: Axes,
-        labels: Sequence[str],
-        title: str,
-        limits: tuple[float, float],
-        digits: int,
-    ):
+        self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
+        limits: tuple[float, float] = (0.0, 1.1), digits: int = 2,
+    ):  # fmt: skip
         super().__init__(axes, title)
-        self.labels, self.digits = [label(t) for t in labels], digits
-        self.bars = axes.bar(range(len(labels)), np.zeros(len(labels)), color=BLUE, width=0.6)
+        self.labels, self.digits = [printable(t) for t in labels], digits
+        xs = range(len(labels))
+        self.bars = axes.bar(xs, [0.0 for _ in xs], color=BLUE, width=0.6, zorder=3)
         for bar in self.bars:
             bar.set_animated(True)
-        axes.set_xticks(range(len(labels)))
-        axes.set_xticklabels(self.labels, parse_math=False)
+        _label_columns(axes, self.labels)
         axes.set_ylim(*limits)
         axes.axhline(0, color="#bbbbbb", lw=1)
-        self.numbers = [
-            axes.text(i, 0, "", ha="center", va="bottom", fontsize=10, animated=True)
-            for i in range(len(labels))
-        ]
+        self.numbers = [axes.text(x, 0, "", ha="center", va="bottom", **_MOVING) for x in xs]
+        if values is not None:
+            self.update(values)
 
     def update(self, values: Any) -> None:
         """Show other numbers ``(n,)``."""
-        values = array(values)
-        if values.shape != (len(self.labels),):
-            raise ValueError(f"values have shape {values.shape}, not {(len(self.labels),)}")
-        self.data = values
+        values = array(values, len(self.labels))
         low, high = self.axes.get_ylim()
         heights = np.nan_to_num(values, posinf=high, neginf=low)
         for bar, text, value, height in zip(self.bars, self.numbers, values, heights, strict=True):
             bar.set_height(height)
-            text.set_text(f"{value:z.{self.digits}f}")
+            text.set_text(_number(value, self.digits))
             text.set_position((text.get_position()[0], np.clip(height, 0, high * 0.92)))
-        shown = (f"{n} {v:z.{self.digits}f}" for n, v in zip(self.labels, values, strict=True))
-        self._say(", ".join(shown) + ".")
 
+    @property
+    def values(self) -> np.ndarray:
+        """The heights of the bars ``(n,)``."""
+        return np.array([bar.get_height() for bar in self.bars])
 
-def bars(
-    axes: Axes,
-    labels: Sequence[str],
-    values: Any = None,
-    title: str = "",
-    limits: tuple[float, float] = (0.0, 1.1),
-    digits: int = 2,
-) -> Bars:
-    """Draw one bar per label.
+    def _parts(self) -> list[str]:
+        parts, digits = [], self.digits if self.digits_in_words is None else self.digits_in_words
+        names = (name.get_text().replace("\n", " ") for name in self.axes.get_xticklabels())
+        for name, text, height in zip(names, self.numbers, self.values, strict=True):
+            shown, drawn = text.get_text(), _number(height, self.digits)
+            differs = f"{shown} with a bar to {drawn}"
+            parts.append(f"{name}: {_number(height, digits) if shown == drawn else differs}")
+        return [", ".join(parts)]
 
-    ``limits`` are the ends of the vertical axis; ``digits`` stand behind the decimal point, 0 for
-    counts.
-    """
-    drawing = Bars(axes, labels, title, limits, digits)
-    if values is not None:
-        drawing.update(values)
-    return drawing
+    def arrange(self) -> None:
+        """Set the numbers as large as fits beside one another."""
+        _fit(self.numbers, 0.9 * self.axes.bbox.width / max(len(self.labels), 1))
 
 
 class Curves(Drawing):
-    """Lines over a common horizontal axis, and a mark that can move along it."""
+    """Lines over a common horizontal axis, and a cursor that can move along it.
 
-    def __init__(self, axes: Axes, names: Sequence[str], title: str, x: str, y: str):
+    Args:
+        axes: the axes to draw on.
+        names: one name per line; the lines are empty until the first update.
+        title: the title above.
+        x, y: what the axes are called.
+        legend: whether several lines are named beside the axes.
+        limits: of the axes: ``xlim``, ``ylim``, ``xscale``, ``yscale``.
+    """
+
+    @own_settings()
+    def __init__(
+        self, axes: Any, names: Sequence[str], title: str = "", x: str = "step", y: str = "loss",
+        legend: bool = True, **limits: Any,
+    ):  # fmt: skip
         super().__init__(axes, title)
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
+        axes.set(xlabel=x, ylabel=y)
         axes.grid(color="#eeeeee")
-        self.lines = {
-            name: axes.plot([], [], color=CYCLE[i % len(CYCLE)], lw=2, animated=True)[0]
-            for i, name in enumerate(names)
-        }
-        self.cursor = axes.axvline(0, color=GREY, lw=1, ls="--", animated=True, visible=False)
+        colours, look = itertools.cycle(CYCLE), {"zorder": 3, "animated": True}
+        self.lines = {n: axes.plot([], [], color=next(colours), lw=2, **look)[0] for n in names}
+        self.cursor = axes.axvline(0, color=GREY, lw=1, ls="--", visible=False, **look)
+        self._bands: list[Any] = []
+        axes.set(**dict(sorted(limits.items())))  # limits before scales: 0 has no logarithm
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() != "linear":
+                axis.set_major_formatter("{x:g}")  # 1000 is read faster than a power
+                axis.set_minor_formatter("")
+        if legend and len(names) > 1:
+            shown = [printable(name, longest=40) for name in names]
+            place = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
+            for text in axes.legend(self.lines.values(), shown, **place).get_texts():
+                text.set_parse_math(False)
 
     def update(self, x: Any = None, mark: float | None = None, **lines: Any) -> None:
         """Show other lines by name; ``x`` is 0, 1, 2, ... if omitted; ``mark`` moves the cursor."""
@@ -528,88 +545,86 @@ class Curves(Drawing):
             if y.ndim != 1 or over.shape != y.shape:
                 raise ValueError(f"{name} has shape {y.shape} but x has shape {over.shape}")
             self.lines[name].set_data(over, y)
-        drawn = [np.ravel(line.get_xydata()) for line in self.lines.values()]
-        self.data = np.concatenate([*drawn, [np.nan if mark is None else mark]])
         if mark is not None:
             self.cursor.set_xdata([mark, mark])
             self.cursor.set_visible(True)
-        drawn = ", ".join(name for name, line in self.lines.items() if len(line.get_xdata()))
-        self._say(f"{drawn}, {self.axes.get_ylabel()} over {self.axes.get_xlabel()}.")
 
-    def level(self, y: float, name: str, x: float = 0.99, below: bool = False) -> None:
-        """A horizontal line that stays, such as a floor, its name above or ``below`` it."""
-        self.axes.axhline(y, color="black", lw=1, ls=":")
-        self.axes.text(x, y, name, transform=self.axes.get_yaxis_transform(), ha="right",
-                       va="top" if below else "bottom", fontsize=9)  # fmt: skip
+    @property
+    def values(self) -> np.ndarray:
+        """The points of all lines and the position of the cursor, flat."""
+        points = [np.ravel(line.get_xydata()) for line in self.lines.values()]
+        mark = self.cursor.get_xdata()[0] if self.cursor.get_visible() else np.nan
+        return np.concatenate([*points, [mark]])
 
+    def _parts(self) -> list[str]:
+        low, high = self.axes.get_ylim()
+        log = self.axes.get_yscale() == "log"
+        rough = functools.partial(self._rough, low=low, high=high, log=log)
+        parts = [f"{self.axes.get_ylabel()} over {self.axes.get_xlabel()}"]
+        for name, line in self.lines.items():
+            x, y = line.get_xydata().T
+            # More of the start, where a loss falls.
+            shown = sorted({round((y.size - 1) / part) for part in (1e9, 16, 8, 4, 2, 1)})
+            points = [f"{rough(y[i])} at {x[i]:g}" for i in shown if y.size] or ["no points yet"]
+            if np.isfinite(y).any():
+                points += [f"lowest {rough(np.nanmin(y))}", f"highest {rough(np.nanmax(y))}"]
+            parts.append(f"{name}: {', '.join(points)}")
+        for band in self._bands:
+            (x0, y0), (x1, y1) = band.get_paths()[0].get_extents().get_points()
+            parts.append(f"band from {rough(y0)} to {rough(y1)}, x from {x0:g} to {x1:g}")
+        if self.cursor.get_visible():
+            parts.append(f"cursor at {self.cursor.get_xdata()[0]:g}")
+        return parts
+
+    @own_settings()
     def band(self, x: Any, low: Any, high: Any, colour: str = BLUE) -> None:
-        """A band that stays, such as the spread over seeds."""
-        self.axes.fill_between(array(x), array(low), array(high), color=colour, alpha=0.2, lw=0)
+        """Add a fixed band, such as the range over seeds."""
+        edges = array(x), array(low), array(high)
+        self._bands.append(self.axes.fill_between(*edges, color=colour, alpha=0.2, lw=0))
 
 
-def curves(
-    axes: Axes, names: Sequence[str], title: str = "", x: str = "step", y: str = "loss",
-    legend: bool = True, **limits: Any,
-) -> Curves:  # fmt: skip
-    """Empty lines by name, to be filled by ``update``.
-
-    ``limits`` go to the axes: ``xlim``, ``ylim``, ``xscale``, ``yscale``. The legend stands
-    still, so the names are known from the start.
-    """
-    drawing = Curves(axes, names, title, x, y)
-    axes.set(**dict(sorted(limits.items())))  # limits before scales: 0 has no logarithm
-    for axis in (axes.xaxis, axes.yaxis):
-        if axis.get_scale() != "linear":
-            axis.set_major_formatter("{x:g}")  # 1000 is read faster than a power
-            axis.set_minor_formatter("")
-    if legend and len(names) > 1:
-        lines = drawing.lines
-        names = [label(name, longest=40) for name in lines]
-        beside = axes.legend(
-            lines.values(), names, frameon=False, fontsize=9, loc="upper left",
-            bbox_to_anchor=(1, 1),
-        )  # fmt: skip
-        for text in beside.get_texts():
-            text.set_parse_math(False)
-    return drawing
-
-
-def flow(
-    axes: Axes, boxes: Sequence[tuple[float, float, str]], arrows: Sequence[tuple[int, int]],
-    title: str = "", size: tuple[float, float] = (0.8, 0.5),
-) -> Drawing:  # fmt: skip
+class Flow(Drawing):
     """Boxes joined by arrows: the path of shapes, the wiring of a block.
 
     Args:
-        axes: where; its frame is hidden.
-        boxes: ``(x, y, words)`` of each centre.
+        axes: the axes to draw on; their frame is hidden.
+        boxes: ``(x, y, text)`` of each centre.
         arrows: pairs of indices into ``boxes``, from and to.
-        title: above.
+        title: the title above.
         size: width and height of every box.
     """
-    drawing = Drawing(axes, title)
-    axes.axis("off")
-    width, height = size
-    xs, ys = [b[0] for b in boxes], [b[1] for b in boxes]
-    axes.set_xlim(min(xs) - width, max(xs) + width)
-    axes.set_ylim(min(ys) - height, max(ys) + height)
-    patches = []
-    for x, y, words in boxes:
-        patch = FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height, facecolor="#eaf3fa", edgecolor=BLUE,
-            lw=1.2, boxstyle="round,pad=0,rounding_size=.06",
-        )  # fmt: skip
-        axes.add_patch(patch)
-        patches.append(patch)
-        axes.text(x, y, words, ha="center", va="center", fontsize=9, parse_math=False)
-    for start, end in arrows:
-        axes.add_patch(
-            FancyArrowPatch(
-                (boxes[start][0], boxes[start][1]), (boxes[end][0], boxes[end][1]),
-                patchA=patches[start], patchB=patches[end], arrowstyle="-|>", mutation_scale=12,
-                color=GREY, shrinkA=1, shrinkB=1, connectionstyle="arc3",
-            )
-        )  # fmt: skip
-    steps = (f"{boxes[a][2]} -> {boxes[b][2]}".replace("\n", " ") for a, b in arrows)
-    drawing._say("; ".join(steps) + ".")
-    return drawing
+
+    @own_settings()
+    def __init__(
+        self, axes: Any, boxes: Sequence[tuple[float, float, str]],
+        arrows: Sequence[tuple[int, int]], title: str = "", size: tuple[float, float] = (0.8, 0.5),
+    ):  # fmt: skip
+        super().__init__(axes, title)
+        axes.axis("off")
+        width, height = size
+        xs, ys = [box[0] for box in boxes], [box[1] for box in boxes]
+        axes.set(xlim=(min(xs) - width, max(xs) + width), ylim=(min(ys) - height, max(ys) + height))
+        box: dict[str, Any] = {"facecolor": "#eaf3fa", "edgecolor": BLUE, "lw": 1.2}
+        box["boxstyle"] = "round,pad=0,rounding_size=.06"
+        self.boxes: dict[Any, Text] = {}
+        for x, y, text in boxes:
+            corner = (x - width / 2, y - height / 2)
+            patch = axes.add_patch(FancyBboxPatch(corner, width, height, **box))
+            self.boxes[patch] = axes.text(x, y, text, ha="center", va="center", parse_math=False)
+        patches = list(self.boxes)
+        look: dict[str, Any] = {"color": GREY, "arrowstyle": "-|>", "mutation_scale": 12}
+        look |= {"shrinkA": 1, "shrinkB": 1, "connectionstyle": "arc3"}
+        self.arrows = []
+        for a, b in arrows:
+            ends: dict[str, Any] = {"patchA": patches[a], "patchB": patches[b]}
+            arrow = FancyArrowPatch(boxes[a][:2], boxes[b][:2], **ends, **look)
+            self.arrows.append(axes.add_patch(arrow))
+
+    def _parts(self) -> list[str]:
+        ends = ([self.boxes[a.patchA], self.boxes[a.patchB]] for a in self.arrows)
+        steps = (" -> ".join(text.get_text() for text in pair) for pair in ends)
+        return [step.replace("\n", " ") for step in steps]
+
+
+# As a notebook calls them: a drawing is made by a function's name.
+heatmap, vectors, bars, curves, flow = Heatmap, Vectors, Bars, Curves, Flow

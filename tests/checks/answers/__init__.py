@@ -1,4 +1,4 @@
-"""The bank of answers: right ones in many forms, and wrong ones with what each is to hear."""
+"""The bank of answers: right ones in many forms, and wrong ones with the message meant for each."""
 
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -27,6 +27,6 @@ def bank() -> dict[str, Answers]:
     for path in sorted(Path(__file__).parent.glob("[!_]*.py")):
         for name, answers in import_module(f"answers.{path.stem}").ANSWERS.items():
             if name in found:
-                raise ValueError(f"the answers to {name} stand in two files")
+                raise ValueError(f"two files hold answers to {name}")
             found[name] = answers
     return found

@@ -16,8 +16,8 @@ SECTION_1, SECTION_2, SECTION_3 = (f" See section {n}." for n in (1, 2, 3))
 
 
 COLUMNS = "A word is a row of E: you looked up columns." + SECTION_1
-SHORT = "A one-hot row is as long as the vocabulary, whichever words occur." + SECTION_1
-STILL_ONE_HOT = "Those are the one-hot rows: they still have to meet E." + SECTION_1
+SHORT = "A one-hot row is as long as the vocabulary, whichever ids occur." + SECTION_1
+STILL_ONE_HOT = "Those are the one-hot rows: multiply them by E." + SECTION_1
 
 LOOKUP = Answers(
     right=[
@@ -31,7 +31,7 @@ LOOKUP = Answers(
     wrong=[
         (
             lambda ids, E: torch.nn.functional.one_hot(ids, 3).float() @ E,
-            "A one-hot row is as long as the vocabulary, whichever words occur. See section 1.",
+            "A one-hot row is as long as the vocabulary, whichever ids occur. See section 1.",
         ),
         (
             lambda ids, E: (F.one_hot(ids, len(E)).float() @ E).T,
@@ -77,7 +77,7 @@ COSINE = Answers(
         ),
         (
             lambda a, b: (a * b).sum(),
-            "That is the dot product: it still grows with the lengths." + SECTION_2,
+            "That is the dot product: it still grows with the lengths of the vectors." + SECTION_2,
         ),
         (lambda a, b: float(a @ b) / float(a.norm()), ONE_LENGTH),
         (lambda a, b: a @ (b / b.norm()), ONE_LENGTH),
@@ -87,7 +87,7 @@ COSINE = Answers(
         ),
         (
             lambda a, b: math.dist(a.tolist(), b.tolist()),
-            "That is a distance: it grows as two vectors part." + SECTION_2,
+            "That is a distance: it grows as two vectors move apart." + SECTION_2,
         ),
         (
             lambda a, b: math.acos(F.cosine_similarity(a, b, dim=0)),
@@ -95,7 +95,7 @@ COSINE = Answers(
         ),
         (
             lambda a, b: (a / a.norm()) * (b / b.norm()),
-            "A cosine is one number: the products still have to be added up." + SECTION_2,
+            "A cosine is one number: add up the products." + SECTION_2,
         ),
         (lambda a, b: a @ b / len(a), LENGTH),
         (lambda a, b: sum(a * b) / math.sqrt(len(a)), LENGTH),
@@ -106,7 +106,7 @@ COSINE = Answers(
         ),
         (
             lambda a, b: abs(a @ b) / (a.norm() * b.norm()),
-            "A cosine has a sign: vectors may point apart." + SECTION_2,
+            "A cosine has a sign: vectors may point in opposite directions." + SECTION_2,
         ),
     ],
 )
@@ -130,7 +130,7 @@ def scattered(ids, n_words):
 
 TWICE = "A word that occurs twice counts twice." + SECTION_3
 COUNTS = "Those are counts: an average counts every token as 1/S, so the row sums to 1." + SECTION_3
-WITHIN = "You added up within each token: add up the tokens, word by word." + SECTION_3
+WITHIN = "You summed within each token: sum over the tokens, for each word." + SECTION_3
 
 AVERAGE_ROW = Answers(
     right=[
@@ -148,18 +148,17 @@ AVERAGE_ROW = Answers(
         (lambda ids, n: torch.zeros(n).index_fill(0, ids, 1 / len(ids)), TWICE),
         (
             lambda ids, n: ids.bincount(minlength=n) / n,
-            "You divided by the size of the table: it is the phrase that is averaged." + SECTION_3,
+            "You divided by the size of the table: the average is over the phrase." + SECTION_3,
         ),
         (
             lambda ids, n: torch.eye(n)[ids],
-            "Those are the one-hot rows: together they make one row." + SECTION_3,
+            "Those are the one-hot rows: average them into one row." + SECTION_3,
         ),
         (lambda ids, n: F.one_hot(ids, n).float().mean(dim=1), WITHIN),
         (lambda ids, n: torch.ones(len(ids)) / n, WITHIN),
         (
             lambda ids, n: torch.full((len(ids),), 1 / len(ids)),
-            "That row has S entries, but it times the V rows of the table: mind the axis."
-            + SECTION_3,
+            "That row has S entries, but the table has V rows: mind the axis." + SECTION_3,
         ),
         (
             lambda ids, n: torch.ones(n) / n,
@@ -167,15 +166,15 @@ AVERAGE_ROW = Answers(
         ),
         (
             lambda ids, n: F.one_hot(ids).float().mean(dim=0),
-            "The row is as long as the vocabulary, whichever words occur." + SECTION_3,
+            "The row is as long as the vocabulary, whichever ids occur." + SECTION_3,
         ),
         (
             lambda ids, n: sum(ids) / len(ids),
-            "An id is a name, not an amount: id 4 is no more than id 2." + SECTION_3,
+            "An id is a label, not an amount: id 4 is not more than id 2." + SECTION_3,
         ),
         (
             lambda ids, n: torch.cat((torch.ones(len(ids)), torch.zeros(n - len(ids)))) / len(ids),
-            "You filled the first places: the ids say which words count." + SECTION_3,
+            "You filled the first entries: the ids say which words count." + SECTION_3,
         ),
     ],
 )
@@ -204,12 +203,12 @@ LONG_NOT_NEAR = Answers(
         ),
         (
             torch.tensor([9.0, 0.0]),
-            "Long enough, but it still points almost the way of bank "
+            "Long enough, but it still points almost the same way as bank "
             "(bank · money = 9, cosine 1.00)." + SECTION_2,
         ),
         (
             torch.tensor([3.0, 1.0]),
-            "Long enough, but it still points almost the way of bank "
+            "Long enough, but it still points almost the same way as bank "
             "(bank · money = 3, cosine 0.95)." + SECTION_2,
         ),
         (
@@ -219,7 +218,7 @@ LONG_NOT_NEAR = Answers(
         ),
         (
             torch.tensor([1.0, 1.0]),
-            "Turned away, but too short: length makes up for the angle "
+            "The angle is large enough, but the vector is too short: make it longer "
             "(bank · money = 1, cosine 0.71)." + SECTION_2,
         ),
         (
@@ -228,12 +227,12 @@ LONG_NOT_NEAR = Answers(
         ),
         (
             torch.tensor([1.0, 0.1]),
-            "It points the way of bank and is short: just the opposite of what is asked "
+            "It points the same way as bank and is short: the opposite of what is asked "
             "(bank · money = 1, cosine 1.00)." + SECTION_2,
         ),
         (
             torch.zeros(2),
-            "A vector of length 0 points nowhere (bank · money = 0, cosine 0.00)." + SECTION_2,
+            "A vector of length 0 has no direction (bank · money = 0, cosine 0.00)." + SECTION_2,
         ),
         (torch.tensor([3, 3]), "money holds int64, expected floats: use .float()."),
         (torch.tensor([[3.0, 3.0]]), "money has shape (1, 2), expected (2,)."),
@@ -284,8 +283,8 @@ def by_dot_product(i, E):
     return dots.argmax()
 
 
-LENGTHS = "A long vector wins every dot product: the cosine leaves lengths out." + SECTION_2
-AWAY = "It points the other way: the largest cosine is asked for, sign and all." + SECTION_2
+LENGTHS = "A long vector wins every dot product: the cosine ignores lengths." + SECTION_2
+AWAY = "It points the other way: find the largest cosine, sign included." + SECTION_2
 
 NEAREST = Answers(
     right=[
@@ -301,26 +300,30 @@ NEAREST = Answers(
         (lambda i, E: (E @ F.normalize(E[i], dim=0)).argmax(), LENGTHS),
         (
             lambda i, E: F.cosine_similarity(E, E[i], dim=1).argmax(),
-            "Every word is most like itself: leave it out." + SECTION_2,
+            "Every word is most similar to itself: leave it out." + SECTION_2,
         ),
         (
             lambda i, E: torch.cdist(E, E)[i].argmin(),
-            "Every word is most like itself: leave it out." + SECTION_2,
+            "Every word is most similar to itself: leave it out." + SECTION_2,
         ),
         (lambda i, E: F.cosine_similarity(E, E[i], dim=1).argmin(), AWAY),
         (lambda i, E: F.cosine_similarity(E, E[i], dim=1).abs().topk(2).indices[1], AWAY),
         (
             left_out_by_cutting,
-            "The id is off by one: leaving a row out moves those behind it." + SECTION_2,
+            "The id is off by one: leaving out a row shifts those after it." + SECTION_2,
         ),
-        (by_distance, "You compared distances: like words point alike, near or far." + SECTION_2),
+        (
+            by_distance,
+            "You compared distances: similar words point the same way, however long they are."
+            + SECTION_2,
+        ),
         (
             lambda i, E: E[looked_for_in_a_loop(i, E)],
-            "That is the vector: its id is asked for." + SECTION_2,
+            "That is the vector: return its id." + SECTION_2,
         ),
         (
             lambda i, E: F.cosine_similarity(E, E[i], dim=1).topk(2).values[1],
-            "That is the cosine: the id it belongs to is asked for." + SECTION_2,
+            "That is the cosine: return the id that it belongs to." + SECTION_2,
         ),
         (
             lambda i, E: (i + 1) % len(E),
@@ -328,7 +331,7 @@ NEAREST = Answers(
         ),
         (
             lambda i, E: F.cosine_similarity(E, E[i], dim=1),
-            "That is the cosine: the id it belongs to is asked for." + SECTION_2,
+            "That is the cosine: return the id that it belongs to." + SECTION_2,
         ),
     ],
 )
@@ -353,8 +356,8 @@ def mixed_with_the_others(ids, E, keep):
     return keep * X + (1 - keep) * others
 
 
-SAME = "Every word got the same vector: each keeps a part of its own." + SECTION_3
-PARTS = "The parts do not add up to 1: what is not kept goes to the average." + SECTION_3
+SAME = "Every word got the same vector: each keeps a part of its own row." + SECTION_3
+PARTS = "The weights do not add up to 1: the average gets 1 - keep." + SECTION_3
 
 MIX_IN_AVERAGE = Answers(
     right=[
@@ -372,18 +375,18 @@ MIX_IN_AVERAGE = Answers(
     wrong=[
         (
             lambda ids, E, keep: keep * E[ids] + 1 - keep * E[ids].mean(0),
-            "1 - keep needs brackets: times comes before minus. See section 3.",
+            "1 - keep needs brackets: multiplication comes before subtraction. See section 3.",
         ),
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * (keep * E[ids]).mean(0),
-            "You averaged after shrinking: average the words as they were. See section 3.",
+            "You averaged after scaling: average the original rows. See section 3.",
         ),
         (lambda ids, E, keep: E[ids].mean(0).repeat(len(ids), 1), SAME),
         (lambda ids, E, keep: E[ids].mean(0), SAME),
-        (lambda ids, E, keep: E[ids], "Nothing is mixed in yet." + SECTION_3),
+        (lambda ids, E, keep: E[ids], "The average is not mixed in yet." + SECTION_3),
         (
             lambda ids, E, keep: (1 - keep) * E[ids] + keep * E[ids].mean(0),
-            "keep is the part of the word itself: yours goes to the average." + SECTION_3,
+            "keep is the weight of the word itself: you gave it to the average." + SECTION_3,
         ),
         (lambda ids, E, keep: keep * E[ids] + E[ids].mean(0), PARTS),
         (lambda ids, E, keep: E[ids] + keep * E[ids].mean(0), PARTS),
@@ -393,27 +396,27 @@ MIX_IN_AVERAGE = Answers(
         ),
         (
             lambda ids, E, keep: 0.5 * E[ids] + 0.5 * E[ids].mean(0),
-            "keep is not used: it says how large the word's own part is." + SECTION_3,
+            "keep is not used: it is the weight of the word itself." + SECTION_3,
         ),
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(),
-            "You averaged along the width: the average runs over the words." + SECTION_3,
+            "You averaged over the width: average over the words." + SECTION_3,
         ),
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].mean(1)[:, None],
-            "You averaged along the width: the average runs over the words." + SECTION_3,
+            "You averaged over the width: average over the words." + SECTION_3,
         ),
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids].sum(0),
-            "You added the words up: an average also divides by how many they are." + SECTION_3,
+            "You summed the words: an average also divides by their number." + SECTION_3,
         ),
         (
             mixed_with_the_others,
-            "You left the word itself out of the average: it is one of the phrase." + SECTION_3,
+            "You left the word itself out of the average: it belongs to the phrase." + SECTION_3,
         ),
         (
             lambda ids, E, keep: keep * E[ids] + (1 - keep) * E[ids.roll(1)],
-            "You averaged with the word before: an average knows no order." + SECTION_3,
+            "You averaged with the previous word: average over the whole phrase." + SECTION_3,
         ),
     ],
 )

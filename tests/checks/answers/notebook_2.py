@@ -33,9 +33,9 @@ def scores_by_linear(X, W_Q, W_K):
 
 SWAPPED = "Queries are rows and keys are columns." + SECTION_2
 TRANSPOSED = "Your W look transposed, as nn.Linear stores them." + SECTION_2
-ONE_FOR_BOTH = "One matrix does both jobs: asking and being asked need one each." + SECTION_2
-ONE_SIDE = "Only one side is projected: queries and keys both are." + SECTION_2
-SCALED = "These scores are scaled already: the raw ones are asked for." + SECTION_2
+ONE_FOR_BOTH = "You used one matrix for both: queries and keys have one each." + SECTION_2
+ONE_SIDE = "Only one side is projected: project both queries and keys." + SECTION_2
+SCALED = "These scores are scaled: return the raw ones." + SECTION_2
 WEIGHTS = "These are attention weights: scores come before the softmax." + SECTION_2
 
 SCORES = Answers(
@@ -51,7 +51,7 @@ SCORES = Answers(
     wrong=[
         (
             lambda X, W_Q, W_K: X @ W_Q @ W_K @ X.T,
-            "Transposed, X W_K is W_K transposed as well, and comes first. See section 2.",
+            "Transposing a product reverses its order: (X W_K).T is W_K.T X.T. See section 2.",
         ),
         (lambda X, Q, K: (X @ K) @ (X @ Q).T, SWAPPED),
         (lambda X, Q, K: scores_in_a_loop(X, Q, K).T, SWAPPED),
@@ -74,13 +74,16 @@ SCORES = Answers(
         (lambda X, Q, K: attention(X @ Q, X @ K, X).weights, WEIGHTS),
         (
             lambda X, Q, K: X @ Q @ (X @ K),
-            "Every query meets every key: for that the keys have to be columns." + SECTION_2,
+            "Every query is compared with every key: transpose the keys." + SECTION_2,
         ),
         (
             lambda X, Q, K: torch.einsum("sd,se->de", X @ Q, X @ K),
             "You compared columns with columns: words are rows." + SECTION_2,
         ),
-        (lambda X, Q, K: Q @ K.T, "Those two matrices know no word: X is missing." + SECTION_2),
+        (
+            lambda X, Q, K: Q @ K.T,
+            "Those two matrices do not depend on the words: X is missing." + SECTION_2,
+        ),
         (
             lambda X, Q, K: F.cosine_similarity((X @ Q)[:, None], (X @ K)[None], dim=-1),
             "These are cosines: raw scores keep the lengths." + SECTION_2,
@@ -164,12 +167,10 @@ def sent_in_a_loop(shares, X, W_V):
     return received
 
 
-SENDS = (
-    "Rows are queries: in yours each word sends along its row, instead of receiving." + SECTION_3
-)
+SENDS = "Rows are queries: in yours each word sends along its row instead of receiving." + SECTION_3
 AVERAGED = "Every word receives the same: each has its own row of shares." + SECTION_3
-PICKED = "Each word takes everything from one other: shares blend, they do not pick." + SECTION_3
-TOO_MUCH = "You added the word itself: here only the mixture is asked for." + SECTION_3
+PICKED = "Each word takes everything from one other: the shares are to be mixed." + SECTION_3
+TOO_MUCH = "You added the word itself: return only the mixture." + SECTION_3
 
 RECEIVE = Answers(
     right=[
@@ -185,7 +186,7 @@ RECEIVE = Answers(
         (sent_in_a_loop, SENDS),
         (
             lambda s, X, W: s @ X,
-            "The words themselves are handed over: values are made with W_V." + SECTION_3,
+            "You mixed the embeddings themselves: values are made with W_V." + SECTION_3,
         ),
         (lambda s, X, W: X @ W, "Nothing is mixed yet: those are the values." + SECTION_3),
         (
@@ -198,15 +199,15 @@ RECEIVE = Answers(
         (lambda s, X, W: s.mean(dim=0) @ (X @ W), AVERAGED),
         (
             lambda s, X, W: F.softmax(s, dim=1) @ X @ W,
-            "These shares are made already: no softmax is due." + SECTION_3,
+            "The shares are weights already: no softmax is needed." + SECTION_3,
         ),
         (
             lambda s, X, W: attention(X, X, X @ W).output,
-            "These shares are made already: no softmax is due." + SECTION_3,
+            "The shares are weights already: no softmax is needed." + SECTION_3,
         ),
         (
             lambda s, X, W: (X @ W) @ s,
-            "A row of shares times the values: the shares stand on the left." + SECTION_3,
+            "The shares come first in the product: shares @ values." + SECTION_3,
         ),
         (
             lambda s, X, W: W.T @ X.T @ s.T,
@@ -219,9 +220,9 @@ RECEIVE = Answers(
 
 # --- What moves -----------------------------------------------------------------------------
 
-STEERS = "W_V steers what is handed over, not where a word looks: no score moves with it."
-TWO_SIDES = "A score has two sides, who asks and who is asked: each has its matrix."
-BOTH_SIDES = "Both sides of a score move the shares, and with them the output."
+STEERS = "W_V determines what is passed on, not where a word looks: no score changes."
+TWO_SIDES = "A score has two sides, the query and the key: each has its matrix."
+BOTH_SIDES = "Both sides of a score change the weights, and with them the output."
 ALL = ["W_Q", "W_K", "W_V"]
 
 WHAT_MOVES = Answers(
@@ -239,21 +240,21 @@ WHAT_MOVES = Answers(
         ((["W_K"], ["W_K", "W_V"]), TWO_SIDES + SECTION_2),
         (
             ([], ALL),
-            "Something moves the scores: change one number of each matrix and look again."
+            "Something changes the scores: change one number of each matrix and look again."
             + SECTION_2,
         ),
         (
             (["W_Q", "W_K"], []),
-            "Something moves the output: change one number of each matrix and look again."
+            "Something changes the output: change one number of each matrix and look again."
             + SECTION_2,
         ),
         (
             (["W_Q", "W_K"], ["W_V"]),
-            "The output is mixed in shares that follow the scores: they matter too." + SECTION_2,
+            "The weights of the mixture come from the scores: they matter too." + SECTION_2,
         ),
         (
             (["W_Q", "W_K"], ["W_Q", "W_K"]),
-            "The output is a mixture of the values: what they are matters too." + SECTION_2,
+            "The output is a mixture of the values: it changes with W_V." + SECTION_2,
         ),
         ((["W_Q", "W_K"], ["W_Q", "W_V"]), BOTH_SIDES + SECTION_2),
         ((["W_Q", "W_K"], ["W_K", "W_V"]), BOTH_SIDES + SECTION_2),
@@ -280,22 +281,22 @@ BANK_IGNORES_MONEY = Answers(
     wrong=[
         (
             (EYE, EYE),
-            "A score of 0 is not ignored: the softmax gives it a share "
+            "A score of 0 does not mean ignored: the softmax still gives it a share "
             "(bank gives river 0.58, money 0.140, itself 0.28)." + SECTION_3,
         ),
         (
             (torch.zeros(2, 2), EYE),
-            "A score of 0 is not ignored: the softmax gives it a share "
+            "A score of 0 does not mean ignored: the softmax still gives it a share "
             "(bank gives river 0.33, money 0.333, itself 0.33)." + SECTION_3,
         ),
         (
             (EYE, two((1, 0), (0, 0))),
-            "A score of 0 is not ignored: the softmax gives it a share "
+            "A score of 0 does not mean ignored: the softmax still gives it a share "
             "(bank gives river 0.58, money 0.140, itself 0.28)." + SECTION_3,
         ),
         (
             (two((1, -1), (0, 1)), EYE),
-            "A score below 0, but not far enough below the others "
+            "The score is below 0, but not far enough below the others "
             "(bank gives river 0.64, money 0.038, itself 0.32)." + SECTION_3,
         ),
         (
@@ -315,7 +316,7 @@ BANK_IGNORES_MONEY = Answers(
         ),
         (
             (two((9, 0), (0, 1)), EYE),
-            "Money is ignored, but so is another: both keep at least 0.1 "
+            "Money is ignored, but so is another word: both are to keep at least 0.1 "
             "(bank gives river 1.00, money 0.000, itself 0.00)." + SECTION_3,
         ),
         (([[1.0, -4.0], [0.0, 1.0]], EYE), "Expected a torch.Tensor, got list."),
@@ -336,9 +337,9 @@ def looked_for_in_a_loop(who):
     return W_Q
 
 
-ONE_WAY = "Looking is one way: who is looked for need not look back." + SECTION_2
-NAMES = "An id is a name, not an amount: the score asked for is 1." + SECTION_2
-ROWS = "Queries are rows: in yours word i is looked for by who[i]." + SECTION_2
+ONE_WAY = "Looking goes one way: the word that is looked for need not look back." + SECTION_2
+NAMES = "An id is a label, not an amount: the score is to be 1." + SECTION_2
+ROWS = "Queries are rows: in yours who[i] looks for word i." + SECTION_2
 
 LOOK_FOR = Answers(
     right=[
@@ -354,37 +355,37 @@ LOOK_FOR = Answers(
         (lambda who: torch.eye(len(who))[:, who], ROWS),
         (
             lambda who: torch.diag(torch.ones(len(who))),
-            "There each word looks for itself: attention need not be likeness." + SECTION_2,
+            "In yours each word looks for itself: word i is to look for who[i]." + SECTION_2,
         ),
         (
             lambda who: F.one_hot(torch.arange(len(who))),
-            "There each word looks for itself: attention need not be likeness." + SECTION_2,
+            "In yours each word looks for itself: word i is to look for who[i]." + SECTION_2,
         ),
         (lambda who: ((m := looked_for_in_a_loop(who)) + m.T).bool().float(), ONE_WAY),
         (lambda who: F.one_hot(who, len(who)) + F.one_hot(who, len(who)).T, ONE_WAY),
         (
             lambda who: F.one_hot(who).float(),
-            "A row reaches all words, also those nobody looks for." + SECTION_2,
+            "A row has an entry for every word, also for those that nobody looks for." + SECTION_2,
         ),
         (lambda who: torch.diag(who.float()), NAMES),
         (lambda who: looked_for_in_a_loop(who) * who[:, None], NAMES),
         (
             lambda who: torch.ones(len(who), len(who)),
-            "All look for all: only one score of each row is 1." + SECTION_2,
+            "In yours all words look for all: only one score in each row is 1." + SECTION_2,
         ),
         (
             lambda who: torch.eye(len(who)) + torch.eye(len(who))[who],
-            "Besides the one it looks for, a word still looks for itself." + SECTION_2,
+            "In yours a word also looks for itself." + SECTION_2,
         ),
         (
             lambda who: torch.eye(len(who))[who].softmax(dim=1),
-            "These are shares: the scores are asked for." + SECTION_2,
+            "These are attention weights: return the scores." + SECTION_2,
         ),
+        (lambda who: who.float(), "Those are the ids: W_Q has a row for each query." + SECTION_2),
         (
-            lambda who: who.float(),
-            "Those are the ids: W_Q has a row for each word that asks." + SECTION_2,
+            lambda who: torch.zeros(len(who), len(who)),
+            "All scores are 0: no word looks for another yet." + SECTION_2,
         ),
-        (lambda who: torch.zeros(len(who), len(who)), "Nobody looks for anybody yet." + SECTION_2),
     ],
 )
 

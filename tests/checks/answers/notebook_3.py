@@ -11,7 +11,7 @@ from answers import Answers
 from attnlab import attention, causal_mask, padding_mask
 
 SECTION_1, SECTION_2, SECTION_3 = (f" See section {n}." for n in (1, 2, 3))
-CONVENTIONS = " See the two conventions under Further."
+CONVENTIONS = ' See "Two conventions" under Further.'
 
 
 # --- Hide the future ------------------------------------------------------------------------
@@ -30,12 +30,10 @@ def causal_by_attention(scores):
     return attention(scores, torch.eye(n).double(), scores, causal_mask(n), scale=1.0).masked
 
 
-PAST = "You hid the past: it is the future that has to go." + SECTION_2
-FINITE = (
-    "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform." + SECTION_2
-)
+PAST = "You hid the past: hide the future." + SECTION_2
+FINITE = "Use -inf: float16 cannot hold -1e9, and a row of -1e9 alone becomes uniform." + SECTION_2
 ZERO = "A score of 0 hides nothing: after the softmax it still has a share." + SECTION_2
-MASK = "That is a mask: it still has to meet the scores." + SECTION_2
+MASK = "That is a mask: apply it to the scores." + SECTION_2
 
 CAUSAL_SCORES = Answers(
     right=[
@@ -60,7 +58,7 @@ CAUSAL_SCORES = Answers(
         ),
         (
             lambda s: s + torch.full_like(s, -math.inf).triu(2),
-            "Off by one: each word still sees the next." + SECTION_2,
+            "Off by one: each word still sees the next one." + SECTION_2,
         ),
         (lambda s: s.masked_fill(~causal_mask(len(s)), 0), ZERO),
         (lambda s: s * causal_mask(len(s)), ZERO),
@@ -69,7 +67,7 @@ CAUSAL_SCORES = Answers(
         (lambda s: s.masked_fill(~causal_mask(len(s)), torch.finfo(s.dtype).min), FINITE),
         (
             lambda s: s + torch.ones_like(s).triu(1) * -math.inf,
-            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_2,
+            "0 times infinity is NaN: use masked_fill or where instead of a product." + SECTION_2,
         ),
         (
             lambda s: causal_in_a_loop(s).softmax(1),
@@ -86,7 +84,7 @@ CAUSAL_SCORES = Answers(
 # --- The scale of a head --------------------------------------------------------------------
 
 
-MODEL_WIDTH = "You used the width of the model: one head compares less." + SECTION_1
+MODEL_WIDTH = "You used the width of the model: use the width of one head." + SECTION_1
 NO_ROOT = "You divided by the width of a head, not by its square root." + SECTION_1
 
 HEAD_SCALE = Answers(
@@ -96,9 +94,9 @@ HEAD_SCALE = Answers(
         (0.0361, MODEL_WIDTH),
         (torch.tensor(768.0) ** -0.5, MODEL_WIDTH),
         (1 / 64, NO_ROOT),
-        (8, "That makes scores larger: they are to become smaller." + SECTION_1),
-        (12**-0.5, "You used the number of heads: the width of one head counts." + SECTION_1),
-        (1 / 12, "You used the number of heads: the width of one head counts." + SECTION_1),
+        (8, "That makes the scores larger: they should become smaller." + SECTION_1),
+        (12**-0.5, "You used the number of heads: use the width of one head." + SECTION_1),
+        (1 / 12, "You used the number of heads: use the width of one head." + SECTION_1),
         (1 / 768, "You divided by the width of the model, and without a square root." + SECTION_1),
         (64, "That is the width of a head, not yet the factor." + SECTION_1),
         (0.2, "The factor is 0.2, which is not right." + SECTION_1),
@@ -137,9 +135,9 @@ def both_of(causal=0, more=0):
 
 
 NUMBERS = "That hides nothing: numbers are added to the scores, so return booleans." + SECTION_3
-NO_PADDING = "Only the future is hidden: filler still shows." + SECTION_3
-NO_CAUSAL = "Only filler is hidden: the future still shows." + SECTION_3
-OPPOSITE = "True means may attend: yours hides what may be seen." + SECTION_3
+NO_PADDING = "Only the future is hidden: padding is still visible." + SECTION_3
+NO_CAUSAL = "Only padding is hidden: the future is still visible." + SECTION_3
+OPPOSITE = "True means may attend: your mask is inverted." + SECTION_3
 ONE_OPPOSITE = "One of the two masks has the opposite polarity." + SECTION_3
 PADDING_OFF = "The padding is off by one: with length 2, the last two columns are real." + SECTION_3
 CAUSAL_OFF = "The causal mask is off by one: a word sees itself, and not the next." + SECTION_3
@@ -156,17 +154,17 @@ BOTH_MASKS = Answers(
         lambda lengths, size: torch.einsum(
             "qk,bk->bqk", causal_mask(size).int(), words(lengths, size)[:, 0].int()
         ).bool(),
-        # a row of filler may be emptied: it sees nothing but filler anyway
+        # a query that is padding may be masked fully: it attends to padding only
         lambda lengths, size: both_in_a_loop(lengths, size) & words(lengths, size).mT,
     ],
     wrong=[
         (
             lambda n, size: (~both_in_a_loop(n, size)).float() * -math.inf,
-            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_3,
+            "0 times infinity is NaN: use masked_fill or where instead of a product." + SECTION_3,
         ),
         (
             lambda n, size: (~both_in_a_loop(n, size)).float() * -1e9,
-            "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform."
+            "Use -inf: float16 cannot hold -1e9, and a row of -1e9 alone becomes uniform."
             + SECTION_3,
         ),
         (lambda n, size: causal_mask(size).repeat(len(n), 1, 1), NO_PADDING),
@@ -178,14 +176,14 @@ BOTH_MASKS = Answers(
         (words, NO_CAUSAL),
         (
             lambda n, size: causal_mask(size) | words(n, size),
-            "A place is open only where both masks open it: join them by 'and'." + SECTION_3,
+            "Both masks must allow a position: combine them with &." + SECTION_3,
         ),
         (lambda n, size: ~both_in_a_loop(n, size), OPPOSITE),
         (lambda n, size: causal_mask(size) & ~words(n, size), ONE_OPPOSITE),
         (lambda n, size: torch.ones(size, size).triu(1).bool() & words(n, size), ONE_OPPOSITE),
         (
             lambda n, size: causal_mask(size) & words(n, size).transpose(1, 2),
-            "Filler is to be hidden as a key, a column: you hid its rows." + SECTION_3,
+            "Hide padding as keys, which are columns: you hid its rows." + SECTION_3,
         ),
         (
             lambda n, size: torch.ones(size, size).triu().bool() & words(n, size),
@@ -197,7 +195,7 @@ BOTH_MASKS = Answers(
         (both_of(causal=-1), CAUSAL_OFF),
         (
             lambda n, size: causal_mask(size) & padding_mask(n, size),
-            "Here filler stands on the left: you hid the right." + SECTION_3,
+            "Here padding is on the left: you hid the right." + SECTION_3,
         ),
     ],
 )
@@ -227,13 +225,13 @@ def filler_by_experiment(lengths, size):
 
 
 WORDS_HIDDEN = (
-    "In this module True means ignore: yours hides the words and shows the filler." + CONVENTIONS
+    "In this module True means ignore: yours hides the words and shows the padding." + CONVENTIONS
 )
 NOTHING_HIDDEN = (
     "That hides nothing: this module takes booleans, or floats with -inf." + CONVENTIONS
 )
-FILLER_OFF = "Off by one: filler begins at the column whose number is the length." + CONVENTIONS
-CAUSAL = "That is a causal mask: it hides the future, padding hides filler." + CONVENTIONS
+FILLER_OFF = "Off by one: padding begins at the column whose index is the length." + CONVENTIONS
+CAUSAL = "That is a causal mask, which hides the future: hide the padding." + CONVENTIONS
 
 FILLER_FOR_MULTIHEAD = Answers(
     right=[
@@ -247,15 +245,15 @@ FILLER_FOR_MULTIHEAD = Answers(
     wrong=[
         (
             lambda n, size: filler_in_a_loop(n, size).float() * -math.inf,
-            "0 times infinity is NaN: choose the places to fill, do not multiply." + CONVENTIONS,
+            "0 times infinity is NaN: use masked_fill or where instead of a product." + CONVENTIONS,
         ),
         (
             lambda n, size: torch.arange(size) >= size - n[:, None],
-            "That line was for filler on the left, and there True meant may attend." + CONVENTIONS,
+            "That line was for padding on the left, and there True meant may attend." + CONVENTIONS,
         ),
         (
             lambda n, size: filler_in_a_loop(n, size).float() * -1e4,
-            "Not quite -inf: float16 cannot hold -1e9, and a row of nothing else turns uniform."
+            "Use -inf: float16 cannot hold -1e9, and a row of -1e9 alone becomes uniform."
             + CONVENTIONS,
         ),
         (lambda n, size: padding_mask(n, size)[:, 0], WORDS_HIDDEN),
@@ -266,19 +264,19 @@ FILLER_FOR_MULTIHEAD = Answers(
         (lambda n, size: filler_in_a_loop(n, size) * -1e9, FINITE.replace(SECTION_2, CONVENTIONS)),
         (
             lambda n, size: torch.ones(len(n), size).bool(),
-            "That hides every key: nobody has anything left to see." + CONVENTIONS,
+            "That hides every key: no query has anything left to attend to." + CONVENTIONS,
         ),
         (lambda n, size: torch.arange(size) > n[:, None], FILLER_OFF),
         (lambda n, size: torch.arange(size) + 1 >= n[:, None], FILLER_OFF),
         (
             lambda n, size: ~padding_mask(n, size),
-            "No axis for the queries here: this module wants (B, S)." + CONVENTIONS,
+            "This mask has no axis for the queries: the module expects (B, S)." + CONVENTIONS,
         ),
         (lambda n, size: ~causal_mask(size), CAUSAL),
         (lambda n, size: causal_mask(size), CAUSAL),
         (
             lambda n, size: torch.arange(size) < size - n[:, None],
-            "Here filler stands on the right: you hid the left." + CONVENTIONS,
+            "Here padding is on the right: you hid the left." + CONVENTIONS,
         ),
         (
             lambda n, size: filler_in_a_loop(n, size).T,
@@ -297,7 +295,7 @@ def leaks_in_a_loop(allowed):
 
 ALWAYS = "That is how many positions have an answer, whatever the mask." + SECTION_2
 SEES_PAST = "That is the past, which every position may see." + SECTION_2
-NEXT = "Off by one: the answer is the very next token." + SECTION_2
+NEXT = "Off by one: the answer is the next token." + SECTION_2
 WHICH = "That says which ones, or whether any: count them." + SECTION_2
 
 LEAKS = Answers(
@@ -311,20 +309,19 @@ LEAKS = Answers(
     wrong=[
         (
             lambda allowed: sum(bool(allowed[i, i + 1]) for i in range(len(allowed) - 2)),
-            "You left out a position: all but the last have an answer." + SECTION_2,
+            "You left out a position: all but the last have a token to predict." + SECTION_2,
         ),
         (
             lambda allowed: allowed.diagonal(1)[1:].sum(),
-            "You left out a position: all but the last have an answer." + SECTION_2,
+            "You left out a position: all but the last have a token to predict." + SECTION_2,
         ),
         (
             lambda allowed: 0,
-            "Nobody sees an answer? In training the whole text is there." + SECTION_2,
+            "Not always 0: in training the whole text is in the input." + SECTION_2,
         ),
         (
             lambda allowed: allowed.diagonal().sum(),
-            "Off by one: a word that sees itself sees no answer, it was given that word."
-            + SECTION_2,
+            "Off by one: a word that sees itself does not see the next token." + SECTION_2,
         ),
         (lambda allowed: allowed.diagonal(2).sum(), NEXT),
         (lambda allowed: allowed.triu(2).sum(), NEXT),
@@ -336,15 +333,15 @@ LEAKS = Answers(
         ),
         (
             lambda allowed: sum(bool(row[i + 1 :].any()) for i, row in enumerate(allowed)),
-            "To see some of the future is not yet to see the answer, the next token." + SECTION_2,
+            "Seeing some of the future is not enough: count who sees the next token." + SECTION_2,
         ),
         (
             lambda allowed: sum(not allowed[i, i + 1] for i in range(len(allowed) - 1)),
-            "You counted those that are blocked: True means may attend." + SECTION_2,
+            "You counted the blocked ones: True means may attend." + SECTION_2,
         ),
         (
             lambda allowed: int(allowed.int().sum()),
-            "You counted all that is allowed: only the very next token is the answer." + SECTION_2,
+            "You counted every allowed pair: only the next token is the answer." + SECTION_2,
         ),
         (lambda allowed: len(allowed) - 1, ALWAYS),
         (lambda allowed: len(allowed), ALWAYS),
@@ -384,10 +381,10 @@ def kept_after(fill):
     return answer
 
 
-NAN = "NaN: softmax over nothing is 0/0, and such a row is to give zeros." + SECTION_3
+NAN = "NaN: the softmax of a fully masked row is 0/0, and such a row should give zeros." + SECTION_3
 HALF = "That number does not fit into float16, whose largest is 65,504." + SECTION_3
 SPREAD = (
-    "A large negative number is not -inf: the empty row spreads over forbidden keys." + SECTION_3
+    "A large negative number is not -inf: a fully masked row attends to hidden keys." + SECTION_3
 )
 SHARE = "A score of 0 still gets a share: hidden keys get none." + SECTION_3
 INVERTED = "True means may attend: you hid those." + SECTION_3
@@ -405,11 +402,11 @@ STURDY_WEIGHTS = Answers(
     wrong=[
         (
             lambda s, m: (s + ~m * -math.inf).softmax(-1),
-            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_3,
+            "0 times infinity is NaN: use masked_fill or where instead of a product." + SECTION_3,
         ),
         (
             lambda s, m: (s + ~m * -math.inf).softmax(-1).nan_to_num(),
-            "0 times infinity is NaN: choose the places to fill, do not multiply." + SECTION_3,
+            "0 times infinity is NaN: use masked_fill or where instead of a product." + SECTION_3,
         ),
         (lambda s, m: s.masked_fill(~m, -torch.inf).softmax(dim=-1), NAN),
         (lambda s, m: s.softmax(-1) * m / (s.softmax(-1) * m).sum(-1, keepdim=True), NAN),
@@ -428,14 +425,14 @@ STURDY_WEIGHTS = Answers(
         (lambda s, m: s.masked_fill(m, -torch.inf).softmax(dim=-1).nan_to_num(), INVERTED),
         (
             lambda s, m: s.masked_fill(~m, -torch.inf).softmax(dim=0),
-            "Your softmax runs over the queries: each query shares itself out." + SECTION_3,
+            "Your softmax runs over the queries: let it run over the keys." + SECTION_3,
         ),
         (lambda s, m: s.softmax(dim=-1), "The mask is not used yet." + SECTION_3),
         (
             lambda s, m: torch.where(
                 m.any(-1, keepdim=True), s.masked_fill(~m, -torch.inf), s
             ).softmax(-1),
-            "The empty row looks at forbidden keys: it is to give zeros." + SECTION_3,
+            "A fully masked row attends to hidden keys: it should give zeros." + SECTION_3,
         ),
         (lambda s, m: s.masked_fill(~m, -torch.inf), "The softmax is still missing." + SECTION_3),
     ],

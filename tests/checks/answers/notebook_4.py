@@ -70,9 +70,9 @@ def attend(scale=None, mask=lambda m: m, axis=-1):
     return answer
 
 
-SUM = "You divided by the sum of the scores: that is not what softmax divides."
+SUM = "You divided by the sum of the scores: softmax takes exponentials first."
 WHOLE_TABLE = "You divided by the sum of the whole table: each row has its own."
-QUERIES = "Your softmax runs over the queries: each query shares itself out among the keys."
+QUERIES = "Your softmax runs over the queries: let it run over the keys."
 AFTER = "You masked after the softmax: the rows no longer sum to 1."
 INVERTED = "True means may attend: you hid those."
 ZEROS = "A score of 0 still gets a share: hidden keys get none."
@@ -81,7 +81,7 @@ NO_SOFTMAX = "The scores are masked, but the softmax is missing."
 OVERFLOW = "exp(1000) overflows: subtract the row's maximum first."
 ONE_MAXIMUM = "One maximum for the whole table is not enough: each row has its own."
 UNSCALED = "The scores are not scaled."
-TIMES = "0 times infinity is NaN: choose the places to fill, do not multiply."
+TIMES = "0 times infinity is NaN: use masked_fill or where instead of a product."
 
 MASKED_SOFTMAX = Answers(
     right=[
@@ -98,7 +98,7 @@ MASKED_SOFTMAX = Answers(
             (lambda s, m: (s + ~m * -math.inf).softmax(-1), TIMES),
             (
                 lambda s, m: (s - s.masked_fill(~m, -math.inf).amax(-1, keepdim=True)).exp() * m,
-                "Nothing is divided yet: the shares of a row sum to 1.",
+                "Divide by the sum of the row: the weights of a row sum to 1.",
             ),
             (divided_by_sum, SUM),
             (lambda s, m: s / s.sum(1)[:, None] * m, SUM),
@@ -195,20 +195,20 @@ ARTICLE_ROW = Answers(
     wrong=[
         (
             lambda s, m: s * m / m.sum(),
-            "You divided by how many may be seen, not by their sum. See section 1.",
+            "You divided by the number of visible scores, not by their sum. See section 1.",
         ),
         (
             lambda s, m: (s * m / (s * m).sum()).round(decimals=2),
-            "The recipe is right: do not round its result. See section 1.",
+            "The recipe is right: do not round the result. See section 1.",
         ),
         (
             lambda s, m: s.masked_fill(~m, -math.inf).softmax(-1),
-            "That is softmax, and right; but it gives 0.57 and 0.43, not what was printed."
+            "That is a correct softmax, but it gives 0.57 and 0.43, not what was printed."
             + SECTION_1,
         ),
         (
             lambda s, m: torch.where(m, s.exp(), 0) / s.exp()[m].sum(),
-            "That is softmax, and right; but it gives 0.57 and 0.43, not what was printed."
+            "That is a correct softmax, but it gives 0.57 and 0.43, not what was printed."
             + SECTION_1,
         ),
         (
@@ -234,7 +234,7 @@ ARTICLE_ROW = Answers(
         ),
         (
             lambda s, m: s.masked_fill(~m, 0),
-            "Those are the scores that may be seen: the printed row sums to 1." + SECTION_1,
+            "Those are the visible scores: the printed row sums to 1." + SECTION_1,
         ),
         (
             lambda s, m: s * m / max(s[m]),
@@ -268,15 +268,17 @@ SHARP_TEMPERATURE = Answers(
         ),
         (
             math.log(99),
-            "That is how far apart the scores must be: the temperature brings them there."
+            "That is the difference the scores need: the temperature has to produce it."
             + SECTION_1,
         ),
         (
             0,
-            "At 0 one would divide by 0: attention blends, it never picks one word alone."
-            + SECTION_1,
+            "A temperature of 0 divides by 0: softmax never gives one word everything." + SECTION_1,
         ),
-        (-0.15, "A temperature is above 0: below it the smaller score would win." + SECTION_1),
+        (
+            -0.15,
+            "A temperature is positive: a negative one lets the smaller score win." + SECTION_1,
+        ),
         (1.0, "Too soft: with that temperature river gets 0.670." + SECTION_1),
         (0.99, "Too soft: with that temperature river gets 0.671." + SECTION_1),
         (10, "Too soft: with that temperature river gets 0.518." + SECTION_1),
@@ -325,9 +327,9 @@ LOOK_AND_CARRY_NOTHING = Answers(
         ),
         (
             (ASKING, torch.diag(torch.tensor([0.0, 1.0]))),
-            "You silenced river and bank: it is money that is to carry nothing.",
+            "You zeroed the values of river and bank: zero that of money.",
         ),
-        ((ASKING, torch.zeros(2, 2)), "Now nobody carries anything: river's value is to stay."),
+        ((ASKING, torch.zeros(2, 2)), "Now all values are zero: river must keep its value."),
     ],
 )
 LOOK_AND_CARRY_NOTHING = Answers(
@@ -412,13 +414,13 @@ ATTENTION_SUBLAYER = Answers(
             lambda *a: sublayer(
                 *a, weights=lambda s, m: s.masked_fill(~m.T, -math.inf).softmax(-1)
             ),
-            "You hid the past: the mask is upside down." + SECTIONS,
+            "You hid the past: the mask is reversed." + SECTIONS,
         ),
         (
             lambda x, Q, K, V: (
                 x + attention(x @ Q, x @ K, x @ V, torch.ones(len(x), len(x)).triu(1).bool()).output
             ),
-            "You hid the past: the mask is upside down." + SECTIONS,
+            "You hid the past: the mask is reversed." + SECTIONS,
         ),
         (lambda *a: sublayer(*a, scale=1), "The scores are not scaled." + SECTIONS),
         (
@@ -435,7 +437,7 @@ ATTENTION_SUBLAYER = Answers(
         ),
         (
             lambda x, Q, K, V: x + attention(x @ Q, x @ K, x, causal_mask(len(x))).output,
-            "W_V is not used: a word hands over its value, not its embedding." + SECTIONS,
+            "W_V is not used: attention mixes values, not embeddings." + SECTIONS,
         ),
         (
             lambda x, Q, K, V: x + x @ V,
@@ -443,12 +445,11 @@ ATTENTION_SUBLAYER = Answers(
         ),
         (
             lambda *a: sublayer(*a, weights=lambda s, m: s.masked_fill(~m, -math.inf).softmax(0)),
-            "Your softmax runs over the queries: each query shares itself out among the keys."
-            + SECTIONS,
+            "Your softmax runs over the queries: let it run over the keys." + SECTIONS,
         ),
         (
             lambda *a: sublayer(*a, weights=lambda s, m: s.masked_fill(~m, 0)),
-            "The softmax is missing: scores are not yet weights." + SECTIONS,
+            "The softmax is missing: scores are not weights." + SECTIONS,
         ),
         (
             lambda *a: sublayer(*a, weights=lambda s, m: s.softmax(1).tril()),

@@ -72,15 +72,15 @@ SPLIT = Answers(
             ),
             (
                 lambda x, n: torch.stack([x[..., h::n] for h in range(n)], dim=1),
-                "A head takes neighbouring columns: yours are dealt out in turn.",
+                "A head takes neighbouring columns: yours are dealt out one by one.",
             ),
             (
                 lambda x, n: x.reshape(*x.shape[:2], x.shape[2] // n, n),
-                "A head takes neighbouring columns: yours are dealt out in turn.",
+                "A head takes neighbouring columns: yours are dealt out one by one.",
             ),
             (
                 lambda x, n: torch.stack(x.chunk(n, dim=2), dim=2),
-                "The heads still stand behind the sequence.",
+                "The axis of heads comes before the sequence: yours comes after it.",
             ),
             (
                 lambda x, n: x.view(*x.shape[:2], n, -1).permute(0, 2, 3, 1),
@@ -88,7 +88,7 @@ SPLIT = Answers(
             ),
             (
                 lambda x, n: torch.stack(x.chunk(n, dim=1), dim=1),
-                "Heads do not split the sentence: each sees every token.",
+                "Heads split the width, not the sentence: each sees every token.",
             ),
             (
                 lambda x, n: x.unflatten(-1, (n, -1)).movedim(2, 0),
@@ -115,31 +115,31 @@ ROTATE_PAIR = Answers(
                 ),
                 "A sign is wrong: a rotation keeps the length.",
             ),
-            (lambda x, p: rotate_with_signs(x, p, 1, -1), "You turn clockwise."),
+            (lambda x, p: rotate_with_signs(x, p, 1, -1), "You rotate clockwise."),
             (
                 lambda x, p: rotate_with_signs(x, p * math.pi / 180, -1, 1),
                 "The angles are radians, not degrees.",
             ),
             (
                 lambda x, p: rotate_with_signs(x, p[0], -1, 1),
-                "Every row turns by the same angle: each position has its own.",
+                "Every row is rotated by the same angle: each position has its own.",
             ),
             (
                 lambda x, p: rotate_with_signs(x, torch.tensor(1.0), -1, 1),
-                "Every row turns by the same angle: each position has its own.",
+                "Every row is rotated by the same angle: each position has its own.",
             ),
             (
                 lambda x, p: (x.T * p.cos()).T,
                 "That shrinks the vector: a rotation mixes its coordinates.",
             ),
-            (lambda x, p: (x.T + p).T, "You added the angle: it is to turn the vector."),
+            (lambda x, p: (x.T + p).T, "You added the angle: rotate the vector by it."),
             (
                 lambda x, p: rotate_with_signs(x, p, 1, 1),
                 "A sign is wrong: a rotation keeps the length.",
             ),
             (
                 rotate_overwriting,
-                "The new first coordinate went into the second: that needs the old one.",
+                "You computed the second coordinate from the new first one: use the old one.",
             ),
         ],
     ),
@@ -175,23 +175,23 @@ MERGE = Answers(
             ),
             (
                 lambda x: sum(x[:, h] for h in range(x.shape[1])) / x.shape[1],
-                "An average loses what told the heads apart: lay them side by side.",
+                "An average loses what distinguishes the heads: put them side by side.",
             ),
             (
                 lambda x: torch.cat([x.mean(1)] * x.shape[1], dim=-1),
-                "An average loses what told the heads apart: lay them side by side.",
+                "An average loses what distinguishes the heads: put them side by side.",
             ),
             (
                 lambda x: torch.einsum("bhsd->bsd", x),
-                "A sum loses what told the heads apart: lay them side by side.",
+                "A sum loses what distinguishes the heads: put them side by side.",
             ),
             (
                 lambda x: torch.stack(list(x.unbind(1)), dim=-1).flatten(2),
-                "The columns of a head stay together: yours are dealt out in turn.",
+                "The columns of a head stay together: yours are dealt out one by one.",
             ),
             (
                 lambda x: torch.cat(list(x.unbind(1)), dim=1),
-                "You laid the heads one after the other, as if they were more words.",
+                "You put the heads one after the other, as if they were more words.",
             ),
             (
                 lambda x: torch.stack(list(x.unbind(1)), dim=2),
@@ -199,9 +199,9 @@ MERGE = Answers(
             ),
             (
                 lambda x: torch.cat(list(x.unbind(1))[::-1], dim=-1),
-                "Head 0 comes first: yours stand in reverse.",
+                "Head 0 comes first: your order is reversed.",
             ),
-            (lambda x: x[:, 0], "That is one head only: all of them are asked for."),
+            (lambda x: x[:, 0], "That is only one head: return all of them."),
             (
                 lambda x: x,
                 "With x (2, 3, 5, 4) the result has shape (2, 3, 5, 4), expected (2, 5, 12).",
@@ -300,20 +300,20 @@ ADD_POSITIONS = Answers(
             ),
             (
                 lambda e, p: torch.stack([e[:, i] + p[i + 1] for i in range(e.shape[1])], dim=1),
-                "Off by one: the first word stands at position 0.",
+                "Off by one: the first word is at position 0.",
             ),
             (
                 lambda e, p: e + p[len(p) - e.shape[1] :],
-                "You counted from the wrong end: the first word takes the first row.",
+                "You started at the wrong end: the first word takes the first row.",
             ),
             (
                 lambda e, p: torch.cat([e, p[: e.shape[1]].repeat(len(e), 1, 1)], dim=2),
-                "You laid the position beside the embedding: it is added.",
+                "You concatenated the position: add it.",
             ),
-            (lambda e, p: e * p[: e.shape[1]], "You multiplied: a position is added."),
+            (lambda e, p: e * p[: e.shape[1]], "You multiplied by the position: add it."),
             (
                 lambda e, p: e + torch.arange(float(e.shape[1]))[None, :, None],
-                "You added the number of the position: its vector is a row of p.",
+                "You added the index of the position: its vector is a row of p.",
             ),
             (
                 lambda e, p: p[: e.shape[1]].repeat(len(e), 1, 1),
@@ -346,10 +346,10 @@ FAR_KEY = Answers(
     wrong=pointing(
         SECTION_3,
         [
-            (Q, "The near one still wins: here 1.25, five positions away 0.35."),
+            (Q, "The near key still scores higher: here 1.25, five positions away 0.35."),
             (
                 torch.tensor([2.0, 0.0]),
-                "The near one still wins: here 2.00, five positions away 1.53.",
+                "The near key still scores higher: here 2.00, five positions away 1.53.",
             ),
             (
                 torch.zeros(2),
@@ -357,21 +357,21 @@ FAR_KEY = Answers(
             ),
             (
                 turned(Q, -5),
-                "That key wins after the query, not before it: "
+                "That key scores higher after the query, not before it: "
                 "here 0.35, five positions away -1.05.",
             ),
             (
                 torch.tensor([0.0, 1.0]),
-                "That key wins after the query, not before it: "
+                "That key scores higher after the query, not before it: "
                 "here 0.50, five positions away -0.82.",
             ),
             (
                 0.1 * turned(Q, 5),
-                "The far one leads, but by less than 0.5: here 0.04, five positions away 0.13.",
+                "The far key leads by less than 0.5: here 0.04, five positions away 0.13.",
             ),
             (
                 torch.tensor([0.0, -0.1]),
-                "The far one leads, but by less than 0.5: here -0.05, five positions away 0.08.",
+                "The far key leads by less than 0.5: here -0.05, five positions away 0.08.",
             ),
         ],
     )
@@ -435,44 +435,44 @@ ROPE_ATTENTION = Answers(
             ),
             (
                 lambda *a: roped(*a, in_v=1),
-                "You turned the values too: what a word hands over has no place.",
+                "You rotated the values too: rotate only queries and keys.",
             ),
             (
                 lambda q, k, v, p: rope(roped(q, k, v, p), p),
-                "You turned the output: only queries and keys are turned.",
+                "You rotated the output: rotate only queries and keys.",
             ),
             (
                 lambda *a: roped(*a, in_k=0),
-                "Only one side is turned: the score needs the angle between both.",
+                "Only one side is rotated: the score needs the angle between both.",
             ),
             (
                 lambda *a: roped(*a, in_q=0),
-                "Only one side is turned: the score needs the angle between both.",
+                "Only one side is rotated: the score needs the angle between both.",
             ),
             (
                 lambda *a: roped(*a, in_q=0, in_k=0),
-                "Nothing is turned: this attention does not know the order.",
+                "Nothing is rotated: this attention ignores the order.",
             ),
             (
                 lambda *a: roped(*a, in_q=0, in_k=0, in_v=1),
-                "You turned the values instead of queries and keys.",
+                "You rotated the values instead of queries and keys.",
             ),
             (
                 lambda *a: roped(*a, in_k=-1),
-                "Query and key turn against each other: that is the sum of positions, no distance.",
+                "Query and key rotate in opposite directions: rotate both the same way.",
             ),
-            (lambda *a: roped(*a, in_q=-1, in_k=-1), "You turn clockwise."),
+            (lambda *a: roped(*a, in_q=-1, in_k=-1), "You rotate clockwise."),
             (
                 lambda q, k, v, p: roped(q, k, v, torch.arange(len(q))),
                 "You counted 0, 1, 2, ...: the positions are given, and they have gaps.",
             ),
             (
                 lambda q, k, v, p: roped(q + p[:, None], k + p[:, None], v, p, 0, 0),
-                "You added the positions: RoPE turns.",
+                "You added the positions: RoPE rotates.",
             ),
             (
                 lambda *a: roped(*a, layout="half"),
-                "Here neighbours form a pair: yours are the two halves.",
+                "Here neighbouring columns form a pair: yours come from the two halves.",
             ),
             (
                 lambda q, k, v, p: (rope(q, p) @ rope(k, p).T).softmax(-1) @ v,

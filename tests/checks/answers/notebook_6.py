@@ -100,27 +100,27 @@ CACHE_BYTES = Answers(
                 lambda layers, heads, width, positions, batch, size: (
                     2 * layers * heads * width * batch * size
                 ),
-                "That is one position: each keeps its own.",
+                "That is one position: each has its own key and value.",
             ),
             (lambda *n: math.prod(n), "A cache holds more than the keys."),
             (
                 lambda *n: 3 * math.prod(n),
-                "A cache holds no queries: old ones are never needed again.",
+                "A cache holds no queries: old ones are not needed again.",
             ),
             (
                 lambda *n: 2 * math.prod(n) * n[3],
                 "The cache grows with the positions, not with their square.",
             ),
-            (lambda layers, *n: 2 * math.prod(n), "That is one layer: each keeps its own."),
+            (lambda layers, *n: 2 * math.prod(n), "That is one layer: each has its own cache."),
             (
                 lambda *n: 2 * math.prod(n) / n[4],
-                "That is one sequence: each of the batch keeps its own.",
+                "That is one sequence: each sequence of the batch has its own.",
             ),
             (
                 lambda layers, heads, *n: 2 * layers * math.prod(n),
-                "That is one head: each keeps its own.",
+                "That is one head: each has its own keys and values.",
             ),
-            (lambda *n: 2 * math.prod(n[:5]), "You counted numbers: each takes some bytes."),
+            (lambda *n: 2 * math.prod(n[:5]), "You counted numbers: each takes several bytes."),
         ],
     ),
 )
@@ -145,10 +145,10 @@ DECODE_STEP = Answers(
     wrong=pointing(
         SECTION_3,
         [
-            (step_left_out, "The new token is left out: it attends to itself too."),
+            (step_left_out, "The new token is left out: it also attends to itself."),
             (
                 step_over(lambda k, K: K, lambda v, V: V),
-                "The new token is left out: it attends to itself too.",
+                "The new token is left out: it also attends to itself.",
             ),
             (
                 step_returning(lambda k, K: K, lambda v, V: V),
@@ -156,14 +156,14 @@ DECODE_STEP = Answers(
             ),
             (
                 step_returning(lambda k, K: torch.cat((k, K)), lambda v, V: torch.cat((v, V))),
-                "The output is right, but the new token stands first in the cache: it comes last.",
+                "The output is right, but the new token comes first in the cache: put it last.",
             ),
-            (step_wide, "You joined along the width: a new token is a new row."),
+            (step_wide, "You concatenated along the width: a new token is a new row."),
             (
                 lambda q, k, v, K, V: (q, torch.cat((k, K), 1), V),
-                "You joined along the width: a new token is a new row.",
+                "You concatenated along the width: a new token is a new row.",
             ),
-            (step_adding, "You added the new token to every old one: it is a row of its own."),
+            (step_adding, "You added the new token to every old one: it is a new row."),
             (step_overwriting, "You overwrote the last token: the cache grows by a row."),
             (step_over(behind, behind, scale=1), UNSCALED),
             (
@@ -189,7 +189,7 @@ DECODE_STEP = Answers(
 # --- What shore needs -----------------------------------------------------------------------
 
 ONE_IS_ENOUGH = (
-    "One of them is enough: erase one thing at a time, and see what the model loses." + SECTION_2
+    "One of them is enough: erase one at a time, and see what the model loses." + SECTION_2
 )
 THE_THREE = 'Answer with "value of river", "value of bank" or "residual".'
 
@@ -205,15 +205,16 @@ WHAT_SHORE_NEEDS = Answers(
     wrong=[
         (
             "value of river",
-            "River has the weight 0.00: erase its value, and shore stays." + SECTION_2,
+            "River has the weight 0.00: without its value the model still says shore." + SECTION_2,
         ),
         (
             ["the value of river"],
-            "River has the weight 0.00: erase its value, and shore stays." + SECTION_2,
+            "River has the weight 0.00: without its value the model still says shore." + SECTION_2,
         ),
         (
             "residual",
-            "Erase the residual, and shore stays: attention alone carries it." + SECTION_2,
+            "Without the residual the model still says shore: attention alone is enough."
+            + SECTION_2,
         ),
         (["value of river", "value of bank"], ONE_IS_ENOUGH),
         (["value of bank", "residual"], ONE_IS_ENOUGH),
@@ -242,7 +243,7 @@ STALE_COLUMNS = Answers(
         [
             (
                 (0, 0, 0),
-                "A cache does not notice: the edited word's key is still that of the old word.",
+                "The cache does not change by itself: it still holds the key of the old word.",
             ),
             ((8, 8, 0), "In block 1 a key is made from its own word alone."),
             ((12, 12, 0), "Words to the left never saw the edited one: the model is causal."),
@@ -251,9 +252,9 @@ STALE_COLUMNS = Answers(
             ((1, 7, 0), "The edited word itself is stale too."),
             ((1, 5, 0), "You counted to the left: it is the words after it that had looked."),
             ((1, 4, 0), "You counted to the left: it is the words after it that had looked."),
-            ((1, 8, 1), "Appending spoils nothing: old words cannot see the new one."),
-            ((1, 8, 12), "Appending spoils nothing: old words cannot see the new one."),
-            ((1, 8, 24), "Appending spoils nothing: old words cannot see the new one."),
+            ((1, 8, 1), "Appending makes nothing stale: old words cannot see the new one."),
+            ((1, 8, 12), "Appending makes nothing stale: old words cannot see the new one."),
+            ((1, 8, 24), "Appending makes nothing stale: old words cannot see the new one."),
             ((2, 8, 0), "The count for block 1 is 2, which is not right."),
             ((1, 8.5, 0), "The count for block 2 is 8.5, which is not right."),
         ],
@@ -318,21 +319,21 @@ SHARE_HEADS = Answers(
             ),
             (
                 lambda k, n: torch.cat([k] * (n // k.shape[1]), dim=-2),
-                "You repeated the words: the axis of heads is another.",
+                "You repeated the words: repeat the heads.",
             ),
             (
                 lambda k, n: torch.cat([k] * (n // k.shape[1]), dim=-1),
-                "You made each head wider: there are to be more of them.",
+                "You made each head wider: make more heads.",
             ),
             (
                 lambda k, n: k.repeat_interleave(n // k.shape[1], dim=0),
-                "You repeated the sentences of the batch: the axis of heads is another.",
+                "You repeated the sequences of the batch: repeat the heads.",
             ),
             (
                 lambda k, n: torch.stack([k.mean(1)] * n, dim=1),
-                "An average of the heads is none of them.",
+                "You averaged the heads: each query head reads one of them.",
             ),
-            (lambda k, n: k.clone(), "The key/value heads are still as few as before."),
+            (lambda k, n: k.clone(), "There are still as few key/value heads as before."),
             (
                 lambda k, n: k[:, torch.arange(n).clamp(max=k.shape[1] - 1)],
                 "With k (2, 3, 5, 4), n_heads 9 the result is 0.5988 at [0, 1, 0, 0], "
@@ -350,7 +351,7 @@ def at(x, position):
 
 
 def roped_step(q, k, v, K, V, q_at=0, k_at=0):
-    """Query and key that many positions beside the right one; None: not turned."""
+    """Query and key that many positions beside the right one; None: not rotated."""
     q = q if q_at is None else at(q, len(K) + q_at)
     k = k if k_at is None else at(k, len(K) + k_at)
     K, V = torch.cat([K, k]), torch.cat([V, v])
@@ -404,7 +405,7 @@ def left_out(q, k, v, K, V):
     return output, torch.cat([K, at(k, len(K))]), torch.cat([V, v])
 
 
-OFF = "Off by one: with S keys in the cache the new word stands at position S."
+OFF = "Off by one: with S keys in the cache the new word is at position S."
 
 ROPE_DECODE_STEP = Answers(
     right=[roped_step, roped_by_hand, unturned_and_all_at_once, by_sdpa],
@@ -417,30 +418,30 @@ ROPE_DECODE_STEP = Answers(
             ),
             (
                 lambda q, k, v, K, V: roped_step(q, k, v, K, V, 1, 0),
-                "Off by one: with S keys in the cache the new word stands at position S.",
+                "Off by one: with S keys in the cache the new word is at position S.",
             ),
-            (restarted, "Positions restart at 0: the new word stands after all that are cached."),
+            (restarted, "Your positions restart at 0: the new word comes after all cached ones."),
             (
                 lambda *a: roped_step(*a, None, None),
-                "Positions restart at 0: the new word stands after all that are cached.",
+                "Your positions restart at 0: the new word comes after all cached ones.",
             ),
             (lambda *a: roped_step(*a, 1, 1), OFF),
             (lambda *a: roped_step(*a, -1, -1), OFF),
             (
                 lambda *a: roped_step(*a, None, 0),
-                "The new query is not turned: it stands at the same position as the new key.",
+                "The new query is not rotated: it has the same position as the new key.",
             ),
-            (lambda *a: roped_step(*a, 0, None), "The new key is not turned."),
+            (lambda *a: roped_step(*a, 0, None), "The new key is not rotated."),
             (
                 cached_before_turned,
-                "The output is right, but the new key is cached before it is turned.",
+                "The output is right, but the new key is cached before it is rotated.",
             ),
-            (all_turned_again, "The cached keys are turned a second time: they already were."),
-            (with_turned_value, "You turned the values too: what a word hands over has no place."),
-            (left_out, "The new word is left out: it attends to itself too."),
+            (all_turned_again, "The cached keys are rotated a second time."),
+            (with_turned_value, "You rotated the values too: rotate only queries and keys."),
+            (left_out, "The new word is left out: it also attends to itself."),
             (
                 lambda q, k, v, K, V: (attention(at(q, len(K)), K, V).output, K, V),
-                "The new word is left out: it attends to itself too.",
+                "The new word is left out: it also attends to itself.",
             ),
         ],
     ),
@@ -554,7 +555,7 @@ WRITE_WITH_CACHE = Answers(
             ),
             (
                 reading_the_last_word_twice,
-                "The prompt's last word is read twice: the first call foretells the next one.",
+                "The prompt's last word is read twice: the first call predicts the next.",
             ),
             (
                 writing(whole, cached=False),
@@ -570,16 +571,13 @@ WRITE_WITH_CACHE = Answers(
             ),
             (
                 writing(whole),
-                "The whole text is fed each time: the cache holds it already, and gets it twice.",
+                "The whole text is fed each time: feed only what the cache does not hold yet.",
             ),
-            (
-                writing(newest),
-                "The prompt is never read: all of its words belong into the cache first.",
-            ),
-            (writing(newest, cached=False), "Without its cache the model sees one word only."),
+            (writing(newest), "The prompt is never read: feed all of its words first."),
+            (writing(newest, cached=False), "Without its cache the model sees only one word."),
             (
                 writing(prompt_then_newest, cached=False),
-                "Without its cache the model sees one word only.",
+                "Without its cache the model sees only one word.",
             ),
             (
                 lambda model, ids, n: first_all_then_one(model, ids, n)[:, ids.shape[1] :],
@@ -589,11 +587,11 @@ WRITE_WITH_CACHE = Answers(
             (lambda model, ids, n: first_all_then_one(model, ids, n + 1), "One word too many."),
             (
                 writing(prompt_then_newest, at=0),
-                "You read the logits at the first position: the last one foretells the next word.",
+                "You read the logits at the first position: the last one predicts the next word.",
             ),
             (
                 writing(prompt_then_two),
-                "Each word is fed twice: what has been read is in the cache.",
+                "Each word is fed twice: what has been read is in the cache already.",
             ),
         ],
     ),

@@ -1,7 +1,6 @@
-"""A right answer passes in any form; a wrong one hears what it did; nothing stops the notebook."""
+"""Right answers pass in any form; a wrong one is told its mistake; nothing stops the notebook."""
 
 import asyncio
-import inspect
 import math
 from fractions import Fraction
 
@@ -10,28 +9,25 @@ import pytest
 import torch
 import torch.nn.functional as F
 from answers import bank
+from support import SOURCES
 from torch import nn
 
 import attnlab
 from attnlab import checks
-from attnlab.checks import Verdict
+from attnlab.checks import Status, Verdict
 
 BANK = bank()
-RIGHT = {name: answers.right for name, answers in BANK.items() if callable(answers.right[0])}
-VALUES = {name: answers.right[0] for name, answers in BANK.items() if name not in RIGHT}
+EXERCISES = [e for path in SOURCES for e in checks.exercises(path.stem[:2])]
 
 
-def check_value(name, *values):
-    """The verdict on values; one that is given alone stands for every argument."""
-    check = getattr(checks, name)
-    wanted = len(inspect.signature(check).parameters)
-    return check(*(values if len(values) == wanted else values * wanted))
+def wrong(message):
+    return Verdict(Status.WRONG, message)
 
 
-def given(name):
-    """A right answer, as the arguments of its check."""
-    several = len(inspect.signature(getattr(checks, name)).parameters) > 1
-    return list(VALUES[name]) if several else [VALUES[name]]
+def said(verdict):
+    """The message of a wrong answer, without where to read on."""
+    assert verdict.status is Status.WRONG
+    return verdict.message.partition(" See ")[0]
 
 
 # --- Values ---------------------------------------------------------------------------------
@@ -60,29 +56,6 @@ def test_any_two_matrices_that_make_bank_ask_for_money_pass(w_q, w_k):
         )
         assert verdict, verdict
     assert verdict.message.startswith("Right: bank scores river ")
-
-
-SCALES = [
-    (768**-0.5, "You used the width of the model: one head compares less."),
-    (0.036, "You used the width of the model: one head compares less."),
-    (1 / 64, "You divided by the width of a head, not by its square root."),
-    (8, "That makes scores larger: they are to become smaller."),
-    (1 / math.sqrt(12), "You used the number of heads: the width of one head counts."),
-    (1 / 768, "You divided by the width of the model, and without a square root."),
-    (64, "That is the width of a head, not yet the factor."),
-]
-
-
-def said(verdict):
-    """What a failing verdict says, without where to read on."""
-    assert not verdict.passed
-    return verdict.message.partition(" See ")[0]
-
-
-@pytest.mark.parametrize(("value", "message"), SCALES)
-def test_a_wrong_scale_is_named(value, message):
-    assert said(checks.head_scale(value)) == message
-    assert said(checks.head_scale(torch.tensor(float(value)))) == message
 
 
 # --- The matrices that make bank ask --------------------------------------------------------
@@ -131,11 +104,27 @@ def test_money_asking_for_bank_is_told_apart():
         ),
     ],
 )
-def test_what_is_no_pair_of_matrices_is_refused_in_words(w_q, w_k, message):
-    assert checks.bank_asks_for_money(w_q, w_k) == Verdict(False, message)
+def test_values_that_are_no_pair_of_matrices_are_refused(w_q, w_k, message):
+    assert checks.bank_asks_for_money(w_q, w_k) == wrong(message)
+
+
+def test_the_right_number_of_a_single_value_is_not_given_away():
+    assert said(checks.head_scale(0.2)) == "The factor is 0.2, which is not right."
 
 
 # --- Not done yet ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dots", [..., None, NotImplementedError("write me")])
+def test_an_exercise_not_done_says_so(dots):
+    for exercise in EXERCISES:
+        given = BANK[exercise.name].right[0]
+        answers = list(given) if len(exercise.variables) > 1 else [given]
+        for i in range(len(answers)):
+            verdict = exercise(*answers[:i], dots, *answers[i + 1 :])
+            assert verdict.status is Status.NOT_YET, exercise
+            text = "… Not done yet: put your answer in place of the dots and run again."
+            assert repr(verdict) == text
 
 
 def raises_not_implemented(*args):
@@ -147,62 +136,28 @@ def half_filled(*args):
     return weights @ args[0]
 
 
-def half_filled_for_torch(*args):
-    return torch.softmax(..., dim=-1)
-
-
-@pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "hint"),
     [
-        ...,
-        None,
-        lambda *args: ...,
-        lambda *args: None,
-        lambda *args: (args[0], ..., args[0]),
-        raises_not_implemented,
-        half_filled,
-        half_filled_for_torch,
+        (lambda *args: None, "does it end with a return?"),
+        (lambda *args: ..., "a part is still missing."),
+        (lambda *args: (args[0], ..., args[0]), "a part is still missing."),
+        (raises_not_implemented, "a part is still missing."),
+        (half_filled, "a part is still missing."),
+        (lambda *args: torch.softmax(..., dim=-1), "a part is still missing."),
     ],
 )
-def test_an_exercise_not_done_says_so(name, answer):
-    verdict = getattr(checks, name)(answer)
-    assert not verdict
-    assert verdict.message.startswith("Not done yet: ")
-    assert repr(verdict).startswith("… Not done yet: ")
+def test_a_function_not_finished_says_so(answer, hint):
+    for check in checks.masked_softmax, checks.decode_step:
+        assert check(answer) == Verdict(Status.NOT_YET, f"Not done yet: {hint}")
 
 
-@pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize("undone", [..., None])
-def test_values_not_given_yet_say_so(name, undone):
-    for i in range(len(given(name))):
-        values = given(name)
-        values[i] = undone
-        assert repr(check_value(name, *values)).startswith("… Not done yet: ")
-    assert repr(check_value(name, undone)).startswith("… Not done yet: ")
-
-
-def test_a_forgotten_return_is_suspected():
-    assert "return" in checks.scores(lambda *args: None).message
+def test_torch_refusing_integers_is_not_taken_for_an_empty_exercise():
+    verdict = checks.causal_scores(lambda s: s.long().softmax(-1))
+    assert "NotImplementedError" in verdict.message and verdict.status is Status.WRONG
 
 
 # --- Hostile answers ------------------------------------------------------------------------
-
-
-def loop_scores(X, W_Q, W_K):
-    table = torch.zeros(len(X), len(X))
-    for i in range(len(X)):
-        for j in range(len(X)):
-            table[i, j] = (X[i] @ W_Q) @ (X[j] @ W_K)
-    return table
-
-
-def loop_causal(scores):
-    hidden = scores.clone()
-    for i in range(len(scores)):
-        for j in range(i + 1, len(scores)):
-            hidden[i, j] = -math.inf
-    return hidden
 
 
 class Sneaky(BaseException):
@@ -239,7 +194,13 @@ endless = []
 endless.append(endless)
 
 
-@pytest.mark.parametrize("name", RIGHT)
+def check_becomes_a_verdict(verdict):
+    assert verdict.status is Status.WRONG
+    assert 10 < len(verdict.message) < 450 and "Traceback" not in verdict.message
+    assert repr(verdict)[0] == "✗"
+
+
+@pytest.mark.parametrize("check", [checks.masked_softmax, checks.decode_step], ids=repr)
 @pytest.mark.parametrize(
     "answer",
     [
@@ -274,36 +235,52 @@ endless.append(endless)
         lambda *args: (x for x in args),
     ],
 )
-def test_whatever_comes_in_becomes_a_verdict(name, answer):
-    verdict = getattr(checks, name)(answer)
-    assert verdict.passed is False
-    assert len(verdict.message) < 450
-    assert "Traceback" not in verdict.message
-    assert repr(verdict)[0] == "✗"
+def test_whatever_a_function_does_becomes_a_verdict(check, answer):
+    check_becomes_a_verdict(check(answer))
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("check", [checks.head_scale, checks.bank_asks_for_money], ids=repr)
 @pytest.mark.parametrize(
     "value",
     ["0.125", [0.125], [[0.5]], {}, True, len, math.nan, -math.inf, 10**400, 1j, 7.25, np.eye(5)]
     + [torch.eye(3), torch.eye(2) * math.nan, torch.zeros(0), torch.zeros(1).expand(10**13)]
     + [torch.zeros(2, 2, device="meta"), torch.eye(2).to_sparse(), endless, ValueError()],
 )
-def test_whatever_stands_for_a_value_becomes_a_verdict(name, value):
-    verdict = check_value(name, value)
-    assert not verdict
-    assert len(verdict.message) < 450 and "Traceback" not in verdict.message
+def test_whatever_stands_for_a_value_becomes_a_verdict(check, value):
+    check_becomes_a_verdict(check(*[value for _ in check.variables]))
 
 
-@pytest.mark.parametrize("name", BANK)
-def test_an_object_that_cannot_be_touched_becomes_a_verdict(name):
-    message = check_value(name, Spiky()).message
-    assert message == "Your answer cannot be read: RuntimeError: do not touch."
+def test_no_exercise_ever_raises():
+    for exercise in EXERCISES:
+        for hostile in raising(SystemExit(1)), raising(Sneaky()), lambda *args: endless, endless:
+            check_becomes_a_verdict(exercise(*[hostile for _ in exercise.variables]))
+        verdict = exercise(*[Spiky() for _ in exercise.variables])
+        message = "Your answer could not be checked: RuntimeError: do not touch."
+        assert verdict == wrong(message), exercise
 
 
 def test_ctrl_c_still_works():
     with pytest.raises(KeyboardInterrupt):
         checks.scores(raising(KeyboardInterrupt()))
+
+
+# --- What a wrong answer is told ---------------------------------------------------------------
+
+
+def loop_scores(X, W_Q, W_K):
+    table = torch.zeros(len(X), len(X))
+    for i in range(len(X)):
+        for j in range(len(X)):
+            table[i, j] = (X[i] @ W_Q) @ (X[j] @ W_K)
+    return table
+
+
+def loop_causal(scores):
+    hidden = scores.clone()
+    for i in range(len(scores)):
+        for j in range(i + 1, len(scores)):
+            hidden[i, j] = -math.inf
+    return hidden
 
 
 @pytest.mark.parametrize(
@@ -320,7 +297,7 @@ def test_ctrl_c_still_works():
             "With a (5,), b (5,) the result holds complex64, expected floats",
         ),
         (checks.lookup, raising(Sneaky()), "With ids (3,), E (5, 11) your function raised Sneaky."),
-        (checks.decode_step, lambda q, k, v, K, V: v, "Expected 3 results, got one Tensor."),
+        (checks.decode_step, lambda q, k, v, K, V: v, "Expected 3 results, got 1."),
         (checks.decode_step, lambda q, k, v, K, V: (v, K), "Expected 3 results, got 2."),
         (
             checks.causal_scores,
@@ -365,36 +342,26 @@ def test_ctrl_c_still_works():
         ),
     ],
 )
-def test_what_nobody_foresaw_is_described(check, answer, message):
+def test_any_other_wrong_answer_is_described(check, answer, message):
     assert check(answer).message.startswith(message)
-
-
-def test_the_right_number_of_a_single_value_is_not_given_away():
-    assert said(checks.head_scale(0.2)) == "The factor is 0.2, which is not right."
 
 
 @pytest.mark.parametrize(
     ("answer", "end"),
     [
-        (lambda X, Q, K: Q @ X, "Is one to be transposed, or is a row missing?"),
-        (lambda X, Q, K: X @ Q - X.sum(1), "Compare the shapes from the right. Or is * to be @?"),
+        (lambda X, Q, K: Q @ X, "Does one need to be transposed, or is a row missing?"),
+        (lambda X, Q, K: X @ Q - X.sum(1), "from the right. Did you mean @ instead of *?"),
         (lambda X, Q, K: X.long().softmax(-1), "Those are integers: use .float()."),
         (lambda X, Q, K: X.long().mean(0), "Those are integers: use .float()."),
         (lambda X, Q, K: X & X, "A mask is boolean: use .bool()."),
         (lambda X, Q, K: ~X, "A mask is boolean: use .bool()."),
-        (lambda X, Q: X, "Its arguments have to stay as they were."),
+        (lambda X, Q: X, "Keep the arguments of the function as they were."),
         (lambda X, Q, K: X.softmax(), '"dim".'),
     ],
 )  # fmt: skip
 def test_what_torch_complains_about_gets_a_hint(answer, end):
     message = checks.scores(answer).message
     assert "your function raised" in message and message.endswith(end)
-
-
-def test_torch_refusing_integers_is_not_taken_for_an_empty_exercise():
-    verdict = checks.causal_scores(lambda s: s.long().softmax(-1))
-    assert "NotImplementedError" in verdict.message
-    assert not verdict.message.startswith("Not done yet")
 
 
 def test_an_error_alone_is_not_taken_for_a_mistake_that_raises_it_too():
@@ -407,7 +374,7 @@ def test_editing_the_input_is_noticed():
         return scores.masked_fill_(~attnlab.causal_mask(len(scores)), -math.inf)
 
     verdict = checks.causal_scores(in_place)
-    assert verdict == Verdict(False, "The numbers are right, but you overwrite the input scores.")
+    assert verdict == wrong("The numbers are right, but you overwrite the input scores.")
 
     def emptied(q, k, v, mask):
         output = attnlab.attention(q, k, v, mask).output
@@ -438,34 +405,6 @@ def test_a_buffer_used_again_and_again_is_read_each_time():
         return buffer[:n, :n]
 
     assert checks.causal_scores(answer)
-
-
-def test_printing_is_left_alone(capsys):
-    assert checks.cosine(lambda a, b: print("x" * 1000) or F.cosine_similarity(a, b, dim=0))
-    assert "xxx" in capsys.readouterr().out
-
-
-def test_a_check_leaves_random_numbers_and_gradients_alone():
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    weight = nn.Parameter(torch.ones(1))
-    assert checks.scores(lambda X, Q, K: weight * ((X @ Q) @ (X @ K).T))
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.is_grad_enabled()
-
-
-# --- What the learner sees ------------------------------------------------------------------
-
-
-def test_a_verdict_displays_as_its_message():
-    assert repr(Verdict(True, "Right.")) == "✓ Right."
-    assert str(Verdict(False, "Off by one.")) == "✗ Off by one."
-    assert Verdict(True, "Right.") and not Verdict(False, "Off by one.")
-
-
-@pytest.mark.parametrize("name", BANK)
-def test_every_check_states_its_task(name):
-    assert inspect.getdoc(getattr(checks, name))
 
 
 def test_assert_close_wants_one_shape_and_equal_numbers():

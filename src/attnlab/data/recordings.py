@@ -1,0 +1,116 @@
+"""Recordings of real models; recorded/README.md has their sources, licences and checksums."""
+
+import hashlib
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnlab.data import minilm
+from attnlab.data.example import encode
+
+__all__ = ["glove", "read_sentence", "recorded_attention", "recorded_mole", "word_vectors"]
+
+FOLDER = Path(__file__).parent / "recorded"
+SHA256 = {
+    "glove.npz": "3d4c2d2660ade1c9278ab2a41425d0472d206e4b600fa40d741100c7c7156c44",
+    "minilm.npz": "1c74bc0a3f3c8d1694b031da8f353fa8bbb6fba55703e14e0b40e26f348ed5be",
+}
+
+
+def glove() -> tuple[tuple[str, ...], Tensor]:
+    """Real static embeddings: words ``(V,)``, frequent ones first, and vectors ``(V, 50)``.
+
+    A slice of GloVe 6B (Pennington, Socher and Manning, 2014; public domain, PDDL), rounded to
+    float16: the 4,700 most frequent words, then the others that the course uses.
+
+    Raises:
+        FileNotFoundError: if the recorded file is missing.
+        ValueError: if it is damaged.
+    """
+    arrays = _load("glove.npz")
+    return _lines(arrays["words"]), torch.from_numpy(arrays["vectors"]).float()
+
+
+def word_vectors(text: str) -> Tensor:
+    """The GloVe vectors of a phrase, ``(S, 50)``; errors as in `encode` and `glove`."""
+    words, vectors = glove()
+    return vectors[encode(text, words)]
+
+
+class Reading(NamedTuple):
+    """What all-MiniLM-L6-v2 (6 layers, 12 heads, width 384) computed for one sentence.
+
+    ``tokens``: S strings, the first ``[CLS]``, the last ``[SEP]``. ``weights``: attention
+    weights ``(L, H, S, S)``, rows are queries. ``states``: hidden states ``(L+1, S, D)``, of
+    which the first is the input of layer 1; None where they were not recorded.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    weights: Tensor
+    states: Tensor | None = None
+
+
+class MoleStates(NamedTuple):
+    """How all-MiniLM-L6-v2 represents *mole* in twelve sentences.
+
+    ``static``: its row of the embedding table, ``(D,)``, the same in all sentences. ``states``:
+    its hidden states ``(12, L+1, D)``; ``states[:, 0]``, the input of layer 1, is that row plus
+    the position's, normalised. In each sense *mole* stands at positions 2, 3, 4 and 5 once.
+    """
+
+    sentences: tuple[str, ...]
+    senses: tuple[str, ...]
+    static: Tensor
+    states: Tensor
+
+
+def recorded_attention() -> tuple[Reading, ...]:
+    """Attention weights of all-MiniLM-L6-v2 (Apache-2.0) for nine sentences, without states.
+
+    It is an encoder: every token may attend to every other. Errors as in `glove`.
+    """
+    arrays = _load("minilm.npz")
+    readings = []
+    for i, text in enumerate(_lines(arrays["sentences"])):
+        weights = torch.from_numpy(arrays[f"weights_{i}"]).float()
+        readings.append(Reading(text, _lines(arrays[f"tokens_{i}"]), weights))
+    return tuple(readings)
+
+
+def recorded_mole() -> MoleStates:
+    """*mole* in three senses, skin, chemistry and animal, four times each; errors as in `glove`."""
+    arrays = _load("minilm.npz")
+    return MoleStates(
+        _lines(arrays["mole_sentences"]),
+        _lines(arrays["mole_senses"]),
+        torch.from_numpy(arrays["mole_static"]).float(),
+        torch.from_numpy(arrays["mole_states"]).float(),
+    )
+
+
+def read_sentence(text: str) -> Reading:
+    """Run all-MiniLM-L6-v2 on any sentence of at most 510 tokens; errors as in `minilm.read`."""
+    tokens, weights, states = minilm.read(text)
+    return Reading(text, tuple(tokens), weights.float(), states.float())
+
+
+def _load(name: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a recorded file, once its checksum has been compared."""
+    path = FOLDER / name
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; install the package again to restore it.")
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != SHA256[name]:
+        raise ValueError(f"{path} is damaged; install the package again to restore it.")
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _lines(array: np.ndarray) -> tuple[str, ...]:
+    """Lines of text from their bytes, a form that needs no pickling."""
+    return tuple(array.tobytes().decode().split("\n"))

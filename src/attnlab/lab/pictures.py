@@ -1,0 +1,176 @@
+"""A figure that shows itself in a notebook, as fast frames and as small stills.
+
+No pyplot and no open figures, and the user's matplotlib settings are neither used nor changed.
+"""
+
+import base64
+import contextlib
+import copy
+import html
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from IPython.display import display
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import TightLayoutEngine
+from PIL import Image, ImageDraw, ImageFont
+
+# Every setting of matplotlib that a picture depends on. A copy, because lists such as
+# rcParams["font.sans-serif"] are shared with the defaults and are often changed in place.
+_SETTINGS = copy.deepcopy({**matplotlib.rcParamsDefault})
+_SETTINGS |= {"font.family": ["DejaVu Sans"], "font.size": 11}
+_SETTINGS |= {"axes.titlesize": 11, "legend.fontsize": 11}
+for _name in ("backend", "backend_fallback", "interactive"):
+    _SETTINGS.pop(_name, None)
+
+
+@contextlib.contextmanager
+def own_settings() -> Iterator[None]:
+    """Create and draw with the course's settings, whatever style the user has chosen.
+
+    Matplotlib reads some settings when an artist is created and others when it is drawn.
+    """
+    users = {name: dict.__getitem__(matplotlib.rcParams, name) for name in _SETTINGS}
+    dict.update(matplotlib.rcParams, _SETTINGS)  # without validating 300 values again
+    try:
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            yield
+    finally:
+        dict.update(matplotlib.rcParams, users)
+
+
+class _Layout(TightLayoutEngine):
+    """A tight layout that depends on what there is now, and not on the layout before."""
+
+    def execute(self, fig: Any) -> None:
+        fig.subplots_adjust(left=0.1, right=0.9, bottom=0.1, top=0.9, wspace=0.2, hspace=0.2)
+        super().execute(fig)
+
+
+class Picture(Figure):
+    """A figure that shows itself in a notebook and describes in words what it shows.
+
+    Attributes:
+        drawings: what was drawn on it, in order; see ``attnlab.lab.plots.Drawing``.
+    """
+
+    canvas: Any  # it is an Agg canvas
+    _background: Any = None
+    _moving: list[Any]
+
+    def __init__(self, **options: Any):
+        # Not "constrained" and no rectangle: either would measure every text twice.
+        tight = _Layout(pad=0.3, w_pad=0.2, rect=None)  # type: ignore[arg-type]
+        super().__init__(facecolor="white", layout=tight, dpi=100, **options)
+        FigureCanvasAgg(self)
+        self.drawings: list[Any] = []
+
+    @property
+    def description(self) -> str:
+        """What the visible panels show: the descriptions of their drawings, panel by panel."""
+        visible = (axes for axes in self.axes if axes.get_visible())
+        return "\n".join(d.description for axes in visible for d in self.drawings if d.axes is axes)
+
+    @own_settings()
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        """Save to a file, as matplotlib does, what a frame shows."""
+        self.pixels()  # places what depends on the layout
+        super().savefig(*arguments, **options)
+
+    @own_settings()
+    def pixels(self) -> Image.Image:
+        """The picture in its present state; only what is animated is redrawn."""
+        # A change to an animated artist does not make its figure stale; any other change does.
+        if self.stale or self._background is None:
+            self.canvas.draw()
+            self._background = self.canvas.copy_from_bbox(self.bbox)
+            shown = (axes for axes in self.axes if axes.get_visible())
+            self._moving = [a for axes in shown for a in axes.get_children() if a.get_animated()]
+        else:
+            self.canvas.restore_region(self._background)
+        for drawing in self.drawings:
+            drawing.arrange()
+        for artist in sorted(self._moving, key=lambda artist: artist.get_zorder()):
+            artist.axes.draw_artist(artist)
+        return Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
+
+    def frame(self) -> bytes:
+        """The picture in its present state as PNG, encoded for speed."""
+        png = io.BytesIO()
+        self.pixels().save(png, "PNG", compress_level=1)
+        return png.getvalue()
+
+    def still(self) -> str:
+        """The picture as base64 PNG, small enough to be stored in a notebook."""
+        return _small(self.pixels())
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        bundle = {"image/png": self.still(), "text/plain": self.description}
+        return bundle, {"image/png": {"alt": self.description}}
+
+    def _ipython_display_(self) -> None:
+        """Show the picture and, for screen readers, its description as an output of its own.
+
+        JupyterLab and nbconvert ignore the ``alt`` in the metadata of an image, and would show
+        a ``text/html`` beside the image *instead* of it.
+        """
+        bundle, metadata = self._repr_mimebundle_()
+        display(bundle, metadata=metadata, raw=True)
+        alt = html.escape(self.description)
+        # A transparent pixel: nothing is seen even where styles are removed, as on code hosts.
+        pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
+        image = f'<img src="{pixel}" width="1" height="1" style="position: absolute" alt="{alt}">'
+        display({"text/html": image}, raw=True)
+
+
+def _small(image: Image.Image) -> str:
+    png = io.BytesIO()
+    # Pillow's default method turns grey letters purple beside a heat map of many colours.
+    colours = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    colours.save(png, "PNG", compress_level=6)
+    return base64.b64encode(png.getvalue()).decode()
+
+
+def stack(stills: Sequence[tuple[Image.Image, str]]) -> str:
+    """Several pictures one below the other, each under its sentence, as base64 PNG."""
+    pictures = [picture for picture, _ in stills]
+    font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 14)
+    width = max(picture.width for picture in pictures)
+    letters = int(width / font.getlength("n"))  # that fit on a line
+    captions = [textwrap.wrap(sentence, letters) for _, sentence in stills]
+    heights = [20 * len(lines) + 12 for lines in captions]
+    paper = Image.new("RGB", (width, sum(heights) + sum(p.height for p in pictures)), "white")
+    pen, top = ImageDraw.Draw(paper), 0
+    for picture, lines, height in zip(pictures, captions, heights, strict=True):
+        pen.rectangle((0, top, width, top + height - 6), fill="#eaf3fa")
+        for i, line in enumerate(lines):
+            pen.text((8, top + 4 + 20 * i), line, fill="black", font=font)
+        paper.paste(picture, (0, top + height))
+        top += height + picture.height
+    return _small(paper)
+
+
+@own_settings()
+def panels(
+    n: int = 1, width: float | None = None, height: float = 3.2, ratios: Sequence[float] = (),
+    rows: int = 1,
+) -> tuple[Picture, Any]:  # fmt: skip
+    """An empty picture with ``n`` panels side by side: ``(picture, axes)``.
+
+    Args:
+        n: how many panels; with a single one, ``axes`` is that panel and not a list.
+        width, height: of the picture, in inches (100 pixels each).
+        ratios: relative widths of the panels.
+        rows: rows of ``n`` panels each, from top to bottom.
+    """
+    picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
+    axes = picture.subplots(rows, n, squeeze=False, width_ratios=ratios or None).flatten()
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+    return picture, axes[0] if len(axes) == 1 else list(axes)
