@@ -69,7 +69,7 @@ def test_nothing_visible_after_a_question_holds_its_answer(path, figure):
         for _, question, key, visible, _ in found
         if gives_away(key, visible) and question not in EXCEPTIONS
     ]
-    assert len(found) >= 4
+    assert len(found) >= 3
     assert not spoiled, "\n".join(spoiled)
     figure(f"{path.stem}: {len(found)} predictions, none spoiled")
 
