@@ -9,7 +9,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 
 SETUP = """
 from collections import namedtuple
-from attnlab.lab import Explorer, choice, phrase, plots, predict, progress, slider, toggle
+from attnlab.lab import Explorer, choice, typed, plots, predict, progress, slider, toggle
 
 class Exercise:
     number, name, variables = "1.1", "lookup", ("my_lookup",)
@@ -32,7 +32,7 @@ def show(n, c, t, p):
     return f"n is {n}, {c}, {t}, {p}."
 
 Explorer(picture, show, goal="Move.", n=slider(0, 9, 0), c=choice("ab"), t=toggle(False),
-         p=phrase("it"))"""
+         p=typed("it"))"""
 
 
 def write(copy, name, *cells):

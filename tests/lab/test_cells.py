@@ -8,7 +8,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 SETUP = """
 import gc, weakref
 from ipywidgets.widgets.widget import _instances
-from attnlab.lab import Explorer, choice, matrix, phrase, plots, predict, progress, slider, toggle
+from attnlab.lab import Explorer, choice, matrix, typed, plots, predict, progress, slider, toggle
 
 class Large:
     def __init__(self):
@@ -34,7 +34,7 @@ def alive(things):
     gc.collect()
     return sum(thing() is not None for thing in things)
 """
-EVERYTHING = """explorer(w=matrix(), s=toggle(True), c=choice("xyz"), p=phrase("it"), more=["s"],
+EVERYTHING = """explorer(w=matrix(), s=toggle(True), c=choice("xyz"), p=typed("it"), more=["s"],
                             stills=[{}, {"n": 5}])"""
 COUNT = "print(len(_instances), alive(pictures), alive(large))"
 
