@@ -427,6 +427,16 @@ def test_numbers_that_are_not_finite_are_named_and_drawn_without_a_warning(draw,
     assert drawing.description == described
 
 
+@pytest.mark.parametrize("lengths", [(2, 1), (1, 2), (2, 2)])
+def test_arrows_on_the_same_line_are_all_seen(lengths):
+    picture, _ = one(plots.vectors, "ab", [[length, 0] for length in lengths])
+    seen = pixels(picture).reshape(-1, 3)
+    for colour in plots.CYCLE[:2]:
+        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        # The letter alone is at most 30 pixels of pure colour.
+        assert (seen == rgb).all(axis=-1).sum() > 100, colour
+
+
 def test_the_name_of_an_arrow_that_cannot_be_drawn_is():
     picture, arrows = one(plots.vectors, "ab", [[NAN, 1], [1, 2]])
     picture.frame()
