@@ -694,12 +694,14 @@ def test_a_picture_is_the_same_whatever_the_users_style(moment):
         picture, heat, large, arrows, bars, lines, path = every_kind()
         if moment == "before it is drawn":
             dict.update(matplotlib.rcParams, settings)
-        found.append(picture.frame())
+        found += [picture.description, picture.frame()]
         if moment == "while it is used":
             dict.update(matplotlib.rcParams, settings)
         heat.relabel("xyz", ["a longer one", "z"])
-        heat.update([[1, 0], [-INF, NAN], [0, 0.5]])
-        arrows.update([[2, 2], [-1, 0]])
+        heat.update([[1, 0], [-INF, NAN], [1e308, 0.5]])
+        large.update(np.full((6, 7), 1e308))
+        arrows.update([[1.7e308, 1.7e308], [5e-324, 0]])
+        bars.update([1e308, 0.5])
         lines.level(0.25, "another")
         lines.band([1, 2], [0, 0], [2, 2])
         found += [picture.frame(), picture.still()]
