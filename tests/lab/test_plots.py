@@ -427,6 +427,16 @@ def test_numbers_that_are_not_finite_are_named_and_drawn_without_a_warning(draw,
     assert drawing.description == described
 
 
+@pytest.mark.parametrize("lengths", [(2, 1), (1, 2), (2, 2)])
+def test_arrows_on_the_same_line_are_all_seen(lengths):
+    picture, _ = one(plots.vectors, "ab", [[length, 0] for length in lengths])
+    seen = pixels(picture).reshape(-1, 3)
+    for colour in plots.CYCLE[:2]:
+        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        # The letter alone is at most 30 pixels of pure colour.
+        assert (seen == rgb).all(axis=-1).sum() > 100, colour
+
+
 def test_the_name_of_an_arrow_that_cannot_be_drawn_is():
     picture, arrows = one(plots.vectors, "ab", [[NAN, 1], [1, 2]])
     picture.frame()
@@ -684,12 +694,14 @@ def test_a_picture_is_the_same_whatever_the_users_style(moment):
         picture, heat, large, arrows, bars, lines, path = every_kind()
         if moment == "before it is drawn":
             dict.update(matplotlib.rcParams, settings)
-        found.append(picture.frame())
+        found += [picture.description, picture.frame()]
         if moment == "while it is used":
             dict.update(matplotlib.rcParams, settings)
         heat.relabel("xyz", ["a longer one", "z"])
-        heat.update([[1, 0], [-INF, NAN], [0, 0.5]])
-        arrows.update([[2, 2], [-1, 0]])
+        heat.update([[1, 0], [-INF, NAN], [1e308, 0.5]])
+        large.update(np.full((6, 7), 1e308))
+        arrows.update([[1.7e308, 1.7e308], [5e-324, 0]])
+        bars.update([1e308, 0.5])
         lines.level(0.25, "another")
         lines.band([1, 2], [0, 0], [2, 2])
         found += [picture.frame(), picture.still()]
