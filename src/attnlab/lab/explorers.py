@@ -9,7 +9,7 @@ import inspect
 import io
 import itertools
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -66,7 +66,7 @@ class Explorer(widgets.VBox):
         self.sentence = self.error = self.text = ""
         self._show = as_now(show)
         self._task: asyncio.Task | None = None
-        self._work: Generator | None = None  # what is under way in slices
+        self._work: Any = None  # the generator of what is under way in slices
         self._waiting = False  # for the main thread to redraw
         super().__init__()
         self.add_class("attnlab")
@@ -138,7 +138,7 @@ class Explorer(widgets.VBox):
         for name in ("picture", "screen", "_stop", "_unfold", "_show", "_complete"):
             self.__dict__.pop(name, None)  # it may have failed half-way
 
-    def _drop(self) -> Generator | None:
+    def _drop(self) -> Any:
         """End the task that is under way, if any, and return its generator."""
         task, work = self._task, self._work
         self._task = self._work = None
@@ -171,7 +171,7 @@ class Explorer(widgets.VBox):
         except Exception as problem:
             self._fail(problem)
 
-    async def _play(self, frames: Iterator[str]) -> None:
+    async def _play(self, frames: Iterable[Any]) -> None:
         sentence = None
         try:
             for sentence in frames:
@@ -239,7 +239,7 @@ class Explorer(widgets.VBox):
         return _last(result) if inspect.isgenerator(result) else result
 
 
-def _last(sentences: Iterator[str]) -> Any:
+def _last(sentences: Iterable[Any]) -> Any:
     return next(iter(collections.deque(sentences, maxlen=1)), None)
 
 

@@ -43,7 +43,7 @@ class _Knob(OnPage):
     gesture that are still queued.
     """
 
-    value = traitlets.TraitType(()).tag(sync=True)  # Any would let None pass unchecked
+    value: Any = traitlets.TraitType(()).tag(sync=True)  # Any would let None pass unchecked
     description = traitlets.Unicode().tag(sync=True)
     low = traitlets.Float().tag(sync=True)
     high = traitlets.Float().tag(sync=True)
