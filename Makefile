@@ -34,9 +34,8 @@ define each
 	done; echo "$$failed"; test -z "$$failed"
 endef
 
-# What one wants to know while one works, and all there is. -n 2: in two processes.
-QUICK = src tests/ground tests/data tests/checks tests/course/test_notebook_files.py
-test check: export PYTHONWARNDEFAULTENCODING = 1
+# The tests that `make check` runs. (-n 2: in two processes.)
+QUICK = src tests/ground tests/data tests/checks tests/course/test_pairs.py tests/course/test_notebook_files.py
 
 .PHONY: help lab edit handout check test types notebooks tamper bench format clean
 help:

@@ -105,6 +105,11 @@ def pytest_xdist_make_scheduler(config, log):
     return scheduler
 
 
+# In the processes of pytest -n 2 it is an error to open a text file without an encoding (see
+# pyproject.toml): they inherit this variable. The kernels and programs of tests must not.
+os.environ["PYTHONWARNDEFAULTENCODING"] = "1"
+
+
 def pytest_runtestloop():
-    """Opening a text file without an encoding is an error here, but not in the tests' kernels."""
+    """Take the variable back, once the processes have started."""
     os.environ.pop("PYTHONWARNDEFAULTENCODING", None)
