@@ -71,7 +71,7 @@ def test_the_contributing_page_names_commands_and_files_that_exist():
     verbs = {line.split()[1] for line in make().splitlines()}
     named = set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE))
     assert {"check", "test", "notebooks", "bench"} <= named <= verbs
-    for path in re.findall(r"`((?:src|tests|course|\.ci|\.github)/[\w./]*)`", text):
+    for path in re.findall(r"`((?:src|tests|\.ci|\.github)/[\w./]*)`", text):
         assert (ROOT / path).exists(), path
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (GITHUB / link).exists(), link

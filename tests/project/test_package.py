@@ -90,7 +90,7 @@ MAY_IMPORT = {
     "lab": ({"lab"}, {"torch"} | PAGE),
     "checks": ({"checks", "ground floor", "data", "lab"}, {"torch", "numpy"}),
     "editions": ({"editions"}, set()),
-    "step": ({"step", "ground floor", "lab"}, {"torch"} | PAGE),
+    "step": ({"step", "ground floor", "data", "lab"}, {"torch"} | PAGE),
 }
 
 
@@ -150,6 +150,7 @@ BUDGETS = {
     "ground floor": 1000,
     "data": 300,
     "lab": 1000,
+    "step": 200,
     "checks": 350,
     "editions": 450,
     "JavaScript and CSS": 1000,
