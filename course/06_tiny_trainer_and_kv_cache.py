@@ -689,7 +689,7 @@ reader = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64), 0)  
 sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
 picture, (left, right) = plots.panels(2, width=9.5, ratios=(4, 1), height=2.6)
 names = decode(sentence[0], language.words).split()
-answers = {"kind": "mask", "names": ("", ""), "words": ("stale", "holds", "new")}
+answers = {"kind": "mask", "names": ("", ""), "labels": ("stale", "holds", "new")}
 grid = plots.heatmap(left, ["block 1", "block 2"], names, title="Cached keys", **answers)
 counts = {"title": "Scores for this word", "limits": (0, 110), "digits": 0}
 counter = plots.bars(right, ["cache", "none"], **counts)
