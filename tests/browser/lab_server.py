@@ -89,7 +89,7 @@ def running_lab(folder, home, *more):
     """
     python = shlex.quote(sys.executable)
     arguments = " ".join(["--no-browser", "--expose-app-in-browser", *more])
-    command = ["make", "lab", "SETUP=", f"PY={python}", f"ARGS={arguments}"]
+    command = ["make", "edit", "SETUP=", f"PY={python}", f"ARGS={arguments}"]
     log = home / "lab.log"
     with log.open("w", encoding="utf-8") as output:
         lab = subprocess.Popen(

@@ -37,8 +37,8 @@ class _Half(OnPage):
         cells.close(self)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        bundle, metadata = super()._repr_mimebundle_(**options)
-        return {**bundle, "text/plain": repr(self)}, metadata
+        shown: Any = super()._repr_mimebundle_(**options)
+        return {**shown[0], "text/plain": repr(self)}, shown[1]
 
 
 class Prediction(_Half):
