@@ -1,4 +1,4 @@
-"""The course's JupyterLab. `make lab` points JUPYTER_CONFIG_DIR to this folder."""
+"""The course's JupyterLab. `make edit` points JUPYTER_CONFIG_DIR to this folder."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The course's JupyterLab, started as `make lab` starts it, in a copy of the repository."""
+"""The course's JupyterLab, started as `make edit` starts it, in a copy of the repository."""
 
 import os
 import re
@@ -83,7 +83,7 @@ def environment(home):
 
 @contextmanager
 def running_lab(folder, home, *more):
-    """Run `make lab` in a folder with this Python, for a user whose home is `home`.
+    """Run `make edit` in a folder with this Python, for a user whose home is `home`.
 
     Yields its address, which has the token in it.
     """
@@ -108,9 +108,9 @@ def running_lab(folder, home, *more):
                 r"http://127\.0\.0\.1:\S+token=\w+", log.read_text(encoding="utf-8")
             )
         ):
-            assert lab.poll() is None, f"make lab ended:\n{log.read_text(encoding='utf-8')}"
+            assert lab.poll() is None, f"make edit ended:\n{log.read_text(encoding='utf-8')}"
             assert time.monotonic() < deadline, (
-                f"make lab gave no address:\n{log.read_text(encoding='utf-8')}"
+                f"make edit gave no address:\n{log.read_text(encoding='utf-8')}"
             )
             time.sleep(0.1)
         yield address[0]

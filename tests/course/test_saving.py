@@ -405,7 +405,7 @@ def test_a_notebook_of_ones_own_gets_no_second_file(script, stored, contents):
 def test_root_may_start_the_server_because_nobody_else_reaches_it(server):
     assert server.allow_root
     assert server.ip == "127.0.0.1"
-    recipe = run("make", "--dry-run", "lab", "SETUP=", cwd=ROOT, env=PLAIN)
+    recipe = run("make", "--dry-run", "edit", "SETUP=", cwd=ROOT, env=PLAIN)
     assert "--ip" not in recipe and "root" not in recipe
 
 

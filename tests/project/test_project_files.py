@@ -112,7 +112,9 @@ class Folder:
         assert (ran.returncode == 0) == ok, self.said
         asked = (self.path / "asked").read_text(encoding="utf-8").splitlines()
         if ok and words[0] in ("bench", "lab"):
-            assert asked.pop() == {"bench": "tests/bench", "lab": "-m jupyterlab"}[words[0]]
+            assert (
+                asked.pop() == {"bench": "tests/bench", "lab": "-m attnlab.editions lab"}[words[0]]
+            )
         kinds = {"-m venv": "venv", "torch~": "torch", ".[lab]": "lab only", "-m pip": "install"}
         return [next((kind for key, kind in kinds.items() if key in line), line) for line in asked]
 
@@ -230,5 +232,17 @@ def test_make_alone_lists_every_verb():
     listed = subprocess.run(
         ["make"], cwd=ROOT, env=PLAIN, capture_output=True, encoding="utf-8", check=True
     ).stdout
-    verbs = ["lab", "check", "test", "types", "tamper", "notebooks", "bench", "format", "clean"]
+    verbs = [
+        "lab",
+        "edit",
+        "handout",
+        "check",
+        "test",
+        "types",
+        "tamper",
+        "notebooks",
+        "bench",
+        "format",
+        "clean",
+    ]
     assert [line.split()[1] for line in listed.splitlines()] == verbs
