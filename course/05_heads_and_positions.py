@@ -582,7 +582,8 @@ picture
 
 # %% [markdown] tags=["further"]
 # **Two layouts of RoPE are in use.**
-# The paper pairs neighbours ("interleaved": 0 with 1, 2 with 3); Llama and many others pair the two halves (0 with 2, 1 with 3).
+# The paper and Meta's own Llama code pair neighbours ("interleaved": 0 with 1, 2 with 3).
+# GPT-NeoX and the Hugging Face port of Llama pair the two halves (0 with 2, 1 with 3); that port permutes W_Q and W_K to match.
 # Both are right, and they are equal up to a fixed reordering of the columns; but a model trained with one must be run with it.
 
 # %% Interleaved and half tags=["further"]

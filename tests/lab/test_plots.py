@@ -180,6 +180,14 @@ def test_names_below_the_axes_do_not_touch(draw, names):
         assert all(a.x1 < b.x0 for a, b in zip(numbers, numbers[1:], strict=False))
 
 
+def test_names_of_several_words_are_broken_into_lines_rather_than_set_aslant():
+    picture, axes = plots.panels(1, width=3.2)
+    bars = plots.bars(axes, ["river · money", "river · bank", "money · bank"], [1, 2, 3])
+    assert [text.get_text() for text in axes.get_xticklabels()][0] == "river ·\nmoney"
+    assert {text.get_rotation() for text in axes.get_xticklabels()} == {0}
+    assert bars.description == "river · money: 1.00, river · bank: 2.00, money · bank: 3.00."
+
+
 # --- Updating in place ----------------------------------------------------------------------
 
 WORDS = ["river", "money", "bank"]
@@ -298,10 +306,20 @@ def test_a_frame_shows_what_the_whole_figure_saved_to_a_file_shows():
     lines.band([0, 2], [0, 0.5], [0.5, 1])
     plots.heatmap(left, WORDS, WORDS, [[0.5, 0.25, 0.25], [-INF, 1, NAN], [0.1, 0.2, 0.7]])
     plots.vectors(middle, WORDS, [[1, 0], [0, 2], [2, 2]])
-    plots.bars(right, range(8), torch.ones(8))
-    saved = io.BytesIO()
-    picture.savefig(saved, format="png")  # before any frame was drawn
-    assert (np.asarray(Image.open(saved).convert("RGB")) == pixels(picture)).all()
+    plots.bars(right, range(8), torch.ones(8)).level(0.5, "half")
+    for each in picture, one(plots.vectors, "ab", [[1, 0], [0, 2]])[0]:
+        saved = io.BytesIO()
+        each.savefig(saved, format="png")  # before any frame was drawn
+        assert (np.asarray(Image.open(saved).convert("RGB")) == pixels(each)).all()
+
+
+def test_a_level_is_seen_in_front_of_a_bar():
+    picture, bars = one(plots.bars, "a", [1])
+    bars.level(0.5, "half")
+    image = pixels(picture)
+    x, y = bars.axes.transData.transform((0, 0.5))
+    around = image[image.shape[0] - round(y) - 3 : image.shape[0] - round(y) + 3]
+    assert around[:, round(x) - 20 : round(x) + 20].sum(axis=-1).min() < 100  # black, not blue
 
 
 @pytest.mark.parametrize("format", ["pdf", "svg"])

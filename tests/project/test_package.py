@@ -87,9 +87,9 @@ PAGE = {"numpy", "matplotlib", "PIL", "IPython", "ipywidgets", "anywidget", "tra
 MAY_IMPORT = {
     "ground floor": ({"ground floor"}, {"torch"}),
     "data": ({"data"}, {"torch", "numpy"}),
-    "lab": ({"lab"}, {"torch"} | PAGE),
+    "lab": ({"lab"}, {"torch", "markdown_it"} | PAGE),
     "checks": ({"checks", "ground floor", "data", "lab"}, {"torch", "numpy"}),
-    "editions": ({"editions"}, set()),
+    "editions": ({"editions"}, {"jupyterlab"}),
     "step": ({"step", "ground floor", "data", "lab"}, {"torch"} | PAGE),
 }
 
@@ -135,13 +135,25 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def test_importing_the_package_loads_no_pictures_and_no_widgets():
-    code = "import sys, attnlab; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    code = """
+import sys, attnlab
+print(*sorted({name.split('.')[0] for name in sys.modules}))
+attnlab.attention
+print(*sorted({name.split('.')[0] for name in sys.modules}))"""
     command = [sys.executable, "-W", "error", "-c", code]
-    loaded = subprocess.run(
-        command, check=True, capture_output=True, encoding="utf-8"
-    ).stdout.split()
-    assert {"attnlab", "torch"} <= set(loaded)
-    assert not (PAGE - {"numpy"}) & set(loaded)  # torch itself imports numpy
+    printed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+    at_first, used = (set(line.split()) for line in printed.splitlines())
+    assert "attnlab" in at_first and "torch" not in at_first  # the command attnlab needs none
+    assert "torch" in used
+    assert not (PAGE - {"numpy"}) & used  # torch itself imports numpy
+
+
+@pytest.mark.parametrize("package", ["torch", "matplotlib"])
+def test_a_file_that_hides_a_package_is_named(package, tmp_path):
+    (tmp_path / f"{package}.py").touch()
+    command = [sys.executable, "-c", "import sys; sys.path.insert(0, ''); import attnlab"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8")
+    assert f"{package}.py hides the package {package}: rename it and restart Python" in ran.stderr
 
 
 # --- Size -----------------------------------------------------------------------------------
