@@ -24,7 +24,8 @@ from .lab_server import (
 
 FIRST = "course/01_static_embeddings"
 PAIRS = [f"course/{path.stem}" for path in SOURCES]
-WIDGETS = ".jp-OutputArea-output > .jupyter-widgets"
+VIEW = "application/vnd.jupyter.widget-view+json"
+WIDGETS = ".lm-Panel.jp-OutputArea-output"  # not the other outputs
 
 
 def changed(copy):
@@ -59,11 +60,11 @@ def test_running_and_saving_a_notebook_changes_no_file(page, address, copy, pair
 
 
 def test_after_a_second_run_a_save_and_a_reload_all_widgets_are_there(page, address, copy):
-    def widgets_are_there(number):
+    def wait_for(views, inputs):
         page.wait_for_function(
-            """([css, number]) => document.querySelectorAll(css).length == number
-                && document.querySelectorAll(`${css} input[type=number]`).length >= 4""",
-            arg=[WIDGETS, number],
+            """([css, views, inputs]) => document.querySelectorAll(css).length == views
+                && document.querySelectorAll(`${css} input`).length >= inputs""",
+            arg=[WIDGETS, views, inputs],
         )
         assert page.get_by_text("Error displaying widget").count() == 0
 
@@ -72,13 +73,19 @@ def test_after_a_second_run_a_save_and_a_reload_all_widgets_are_there(page, addr
     first = run_all(page)
     second = run_all(page)
     assert first["cells"] != second["cells"]  # Lab counts on
-    number = json.dumps(second).count('"application/vnd.jupyter.widget-view+json": {')
-    assert number >= 5
-    widgets_are_there(number)
+    views = sum(
+        VIEW in output.get("data", {})
+        for cell in second["cells"]
+        for output in cell.get("outputs", [])
+    )
+    assert views >= 5
+    wait_for(views, inputs=views)
+    page.wait_for_timeout(1000)
+    inputs = page.locator(f"{WIDGETS} input").count()
     save(page)
     assert changed(copy) == []
     open_file(page, address, path)
-    widgets_are_there(number)
+    wait_for(views, inputs)
     save(page)
     assert changed(copy) == []
 
