@@ -54,8 +54,11 @@ def imported_distributions(paths):
 
 
 def test_the_package_and_the_course_import_what_is_declared_and_nothing_is_declared_in_vain():
-    paths = [*(ROOT / "src").rglob("*.py"), *SOURCES]
-    assert imported_distributions(paths) == requirements(PROJECT["dependencies"]).keys()
+    package = set((ROOT / "src").rglob("*.py"))
+    editions = set((ROOT / "src/attnlab/editions").rglob("*.py"))  # opens JupyterLab
+    found = imported_distributions([*(package - editions), *SOURCES])
+    assert found == requirements(PROJECT["dependencies"]).keys()
+    assert imported_distributions(editions) <= requirements(EXTRAS["lab"]).keys()
 
 
 def test_tests_and_settings_import_what_is_declared():

@@ -179,7 +179,7 @@ def predict(
     question: str,
     choices: dict[str, str] | None = None,
     *,
-    key: str,
+    key: str = "",
     words: bool = False,
     rtol: float = 0.05,
 ) -> Prediction:
