@@ -4,10 +4,14 @@
 # make lab PYTHON=python3.12          makes .venv from that Python
 # make lab TORCH_INDEX=address        takes torch from that package index (on Linux: a CPU build, 200 MB, not several GB)
 # make lab PY=python SETUP=           uses the environment you are in, as it is
+# make lab ARGS=--port=9000           hands options to JupyterLab
+# make lab ARGS=--port=9000           hands options to JupyterLab
 # make notebooks NB=course/03         rebuilds one notebook
 PYTHON ?= python3
 PY = .venv/bin/python
 NB = course/0
+TO = handout
+TO = handout
 
 # Jupyter and IPython read and write their files in this repository, so that the course looks the same for everyone
 # and nobody's own settings and kernels are read or changed.
@@ -18,39 +22,65 @@ unexport JUPYTER_CONFIG_PATH JUPYTER_PATH
 
 # .venv is up to date when it holds a file named after the checksum of all it depends on: its place, its Python and
 # pyproject.toml. So a moved folder, an upgraded Python and an interrupted install are noticed, and clocks don't matter.
+# There are two such files: ready-...-lab says that all is installed that opens the course, ready-...-test that all is
+# that tests it, too.
 PLACE = { pwd -P; .venv/bin/python -VV; } 2>&1 | cksum | tr -d ' '
 WANTS = { pwd -P; .venv/bin/python -VV; cat pyproject.toml; } 2>&1 | cksum | tr -d ' '
 SETUP := .venv/ready-$(shell $(WANTS))
+comma := ,
 
-.PHONY: help lab test notebooks bench format clean
+# Runs each of the commands, whichever of them fail, and then names those that did.
+define each
+	@failed=; for command in $(1); do \
+	echo "$(PY) -m $$command"; $(PY) -m $$command || failed="$$failed  FAILED: $$command"; \
+	done; echo "$$failed"; test -z "$$failed"
+endef
+
+# The tests that `make check` runs. (-n 2: in two processes.)
+QUICK = src tests/ground tests/data tests/checks tests/course/test_pairs.py tests/course/test_notebook_files.py
+
+.PHONY: help lab edit handout check test types notebooks tamper bench format clean
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-lab: $(SETUP) ## open the course in JupyterLab (the first time, this installs it into .venv)
-	$(PY) -m jupyterlab --ip=127.0.0.1 $(ARGS)
+lab: $(SETUP:=-lab) ## open your copy of the course, my_course/, in JupyterLab (the first time, this installs it into .venv)
+	$(PY) -m attnlab.editions lab $(ARGS)
 
-test: $(SETUP) ## check everything: style, unit tests, and every output of every notebook
-	$(PY) -m ruff check
-	$(PY) -m ruff format --check
-	$(PY) -m pytest
-	$(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=120 course
+edit: $(SETUP:=-lab) ## open the course's own files in JupyterLab, to change the course
+	$(PY) -m jupyterlab $(ARGS)
+
+handout: $(SETUP:=-lab) ## write the notebooks for a class, without solutions and hints, to handout/ (TO=folder)
+	$(PY) -m attnlab.editions handout "$(TO)"
+
+check: $(SETUP:=-test) ## check what matters most, in less than a minute: style, types, unit tests, pairs of files
+	$(call each,'ruff check' 'ruff format --check' mypy 'pytest -q -n 2 $(QUICK)')
+
+test: $(SETUP:=-test) ## check everything: also the browser, and every output of every notebook
+	$(call each,'ruff check' 'ruff format --check' mypy 'pytest --nbval -n 2')
+
+types: $(SETUP:=-test) ## check the types only
+	$(PY) -m mypy
+
+tamper: $(SETUP:=-test) ## change every stored output and count which changes are noticed (some minutes)
+	$(PY) tests/course/tamper.py --nbval
 
 # The .py is the source. Never jupytext --sync: it trusts modification times, which a clone or a checkout scrambles.
 NOTEBOOKS = $(basename $(wildcard $(basename $(NB))*.py))
-notebooks: $(SETUP) ## rebuild the .ipynb from the .py, outputs included (NB=course/03: only that one)
+notebooks: $(SETUP:=-lab) ## rebuild the .ipynb from the .py, outputs included (NB=course/03: only that one)
 	@test -n "$(NOTEBOOKS)" || { echo "No notebook begins with NB=$(NB)."; exit 1; }
+	$(PY) .jupyter/attnlab_notebooks.py $(NOTEBOOKS:=.py)
 	$(PY) -m jupytext --to ipynb --update $(NOTEBOOKS:=.py)
 	$(PY) -m nbconvert --to notebook --execute --inplace $(NOTEBOOKS:=.ipynb)
 
-bench: $(SETUP) ## measure the course's speed, as ratios
+bench: $(SETUP:=-test) ## measure the course's speed, as ratios
 	$(PY) tests/bench
 
-format: $(SETUP) ## put the code in the one format, and mend what ruff can
+format: $(SETUP:=-test) ## format the code and apply ruff's fixes
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
 clean: ## remove .venv and the tools' caches
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build src/*.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build src/*.egg-info
 
 .venv/ready-%:
 	@test -e ".venv/made-$$($(PLACE))" \
@@ -60,5 +90,5 @@ clean: ## remove .venv and the tools' caches
 	test -e ".venv/made-$$($(PLACE))" \
 	|| { $(PYTHON) -m venv --clear .venv && touch ".venv/made-$$($(PLACE))"; }
 	$(if $(TORCH_INDEX),$(PY) -m pip install --index-url $(TORCH_INDEX) "$$(sed -n 's/^ *"\(torch[^"]*\)".*/\1/p' pyproject.toml)")
-	$(PY) -m pip install --editable '.[lab,test]'
-	touch ".venv/ready-$$($(WANTS))"
+	$(PY) -m pip install --editable '.[$(if $(filter %-test,$@),lab$(comma)test,lab)]'
+	touch ".venv/ready-$$($(WANTS))-lab" $(if $(filter %-test,$@),".venv/ready-$$($(WANTS))-test")

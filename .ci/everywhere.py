@@ -92,7 +92,9 @@ def run_row(row, folder, command, log):
         install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
         subprocess.run([*install, "--editable", copy], check=True)
         base = subprocess.run(
-            [python, "-c", "import sys; print(sys.base_prefix)"], stdout=subprocess.PIPE, text=True
+            [python, "-c", "import sys; print(sys.base_prefix)"],
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
         ).stdout.strip()
         with log.open("w", encoding="utf-8") as file:
             finished = subprocess.run(

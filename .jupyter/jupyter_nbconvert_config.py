@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from hooks import after_executing  # noqa: E402
+sys.path.append(str(Path(__file__).resolve().parent))
+from attnlab_notebooks import after_executing  # noqa: E402
 
 c = get_config()  # noqa: F821
 

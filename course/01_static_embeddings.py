@@ -82,6 +82,7 @@ banks_vote = predict(
         "[1, 0] both times": "The table is asked for an id, and the id is the same.",
         "[1, 0] and a second row for the other bank": "One word, one id, one row, whatever it means.",
     },
+    key="[1, 0] both times",
 )
 banks_vote
 
@@ -91,13 +92,16 @@ river_bank = encode("river bank")  # ids (S,)
 money_bank = encode("money bank")
 print("river bank", river_bank.tolist(), "->", E[river_bank].tolist())
 print("money bank", money_bank.tolist(), "->", E[money_bank].tolist())
-same = torch.equal(E[river_bank][1], E[money_bank][1])
-banks_vote.answer("[1, 0] both times" if same else "one near river, one near money")
 
-# %% [markdown]
-# *bank* is [1, 0] both times.
-# The table is asked for "row 2" and has no way to know which words stand beside it.
-# Such an embedding is called **static**.
+# %% What is behind it: two banks jupyter={"source_hidden": true} tags=["reveal"]
+same = torch.equal(E[river_bank][1], E[money_bank][1])
+banks_vote.reveal(
+    "[1, 0] both times" if same else "one near river, one near money",
+    """
+The table is asked for "row 2" and has no way to know which words stand beside it.
+Such an embedding is called **static**.
+""",
+)
 
 # %% [markdown]
 # ### The same lookup three times
@@ -190,12 +194,12 @@ dots_vote = predict(
         "with river": "It points the same way and is longer: 2 against 1.",
         "no difference": "That is what the cosine says. The dot product also counts length.",
     },
+    key="with river",
 )
 dots_vote
 
 # %% Dot products and cosines
 river, money, bank = E
-dots_vote.answer("with river" if bank @ river > bank @ bank else "with itself")
 dots = E @ E.T  # (3, D) @ (D, 3) -> (3, 3): every word with every word
 lengths = E.norm(dim=1)  # (3,)
 cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3) / ((3, 1) * (1, 3)) -> (3, 3)
@@ -208,9 +212,14 @@ plots.heatmap(middle, tokens, tokens, dots, "scores", "Dot products", ("", ""))
 plots.heatmap(right, tokens, tokens, cosines, "values", "Cosines", ("", ""), limit=1.0)
 picture
 
-# %% [markdown]
-# bank · river = 2 is more than bank · bank = 1, although the direction is the same (cosine 1): *river* is simply longer, twice *bank*.
-# *money* is at right angles to both, so its dot product with *bank* is 0.
+# %% What is behind it: the larger dot product jupyter={"source_hidden": true} tags=["reveal"]
+dots_vote.reveal(
+    "with river" if bank @ river > bank @ bank else "with itself",
+    """
+bank · river = 2 is more than bank · bank = 1, although the direction is the same (cosine 1): *river* is simply longer, twice *bank*.
+*money* is at right angles to both, so its dot product with *bank* is 0.
+""",
+)
 
 # %% Proof: the dot products in the text jupyter={"source_hidden": true} tags=["proof"]
 assert river @ bank == 2 and bank @ bank == 1 and bank @ money == 0
@@ -285,7 +294,7 @@ rows = embedding.detach()[encode(" ".join(chosen), language.words)]  # (7, 8)
 rows = F.normalize(rows - embedding.detach().mean(dim=0), dim=1)  # length 1: dot product = cosine
 learned = rows @ rows.T  # (7, 7)
 picture, axes = plots.panels(1, width=6)
-plots.heatmap(
+heat = plots.heatmap(
     axes,
     chosen,
     chosen,
@@ -295,6 +304,7 @@ plots.heatmap(
     names=("", ""),
     limit=1.0,
 )
+heat.digits_in_words = 1  # trained
 river_side, money_side = learned[3, :3].mean(), learned[3, 4:].mean()
 across = learned[:3, 4:].mean()
 print(
@@ -348,6 +358,7 @@ average_vote = predict(
         "river and bank in “river bank”": "The same sum with the same numbers, whoever asks.",
         "none": "Each row is the same sum with the same numbers, whoever asks.",
     },
+    key="river and bank in “river bank”",
 )
 average_vote
 
@@ -358,16 +369,21 @@ money_average = equal @ E[money_bank]
 assert_close(river_average[1], E[river_bank].mean(dim=0))
 print("river bank ->", river_average.tolist())
 print("money bank ->", money_average.tolist())
-average_vote.answer("river and bank in “river bank”" if torch.equal(*river_average) else "none")
+
+# %% What is behind it: after averaging jupyter={"source_hidden": true} tags=["reveal"]
+average_vote.reveal(
+    "river and bank in “river bank”" if torch.equal(*river_average) else "none",
+    """
+Something has been won: *bank* is now [1.5, 0] beside *river* and [0.5, 1] beside *money*.
+Same word, two vectors.
+
+But look at the two rows of each result: they are equal.
+*river* and *bank* have become the same vector, because every word counts the same, **whoever asks**.
+In a phrase of twenty words, "the" would count as much as "river".
+""",
+)
 
 # %% [markdown]
-# Something has been won: *bank* is now [1.5, 0] beside *river* and [0.5, 1] beside *money*.
-# Same word, two vectors.
-#
-# But look at the two rows of each result: they are equal.
-# *river* and *bank* have become the same vector, because every word counts the same, **whoever asks**.
-# In a phrase of twenty words, "the" would count as much as "river".
-#
 # So the numbers in that row must not be fixed.
 # A word must be able to *ask*, and the others must be able to *answer*, some louder than others.
 # How a question and an answer can be made of vectors is the next notebook.
@@ -534,6 +550,7 @@ order_vote = predict(
         "yes, the first word counts more": "Every token counts 1/S, wherever it stands.",
         "no": "A sum does not know in which order its terms came.",
     },
+    key="no",
 )
 order_vote
 
@@ -554,11 +571,12 @@ def average_row_solution(ids, n_words):
     return one_hot.mean(dim=0)  # (V,)
 
 
-row = average_row_solution(river_bank, 3)
-assert_close(row @ E, river_average[0])
-same_row = torch.equal(row, average_row_solution(encode("bank river"), 3))
-order_vote.answer("no" if same_row else "yes, the first word counts more")
+print("that row times the table:", average_row_solution(river_bank, 3) @ E)
 checks.average_row(average_row_solution)
+
+# %% What is behind it: the order of the words jupyter={"source_hidden": true} tags=["reveal", "further"]
+row, reverse = (average_row_solution(encode(text), 3) for text in ("river bank", "bank river"))
+order_vote.reveal("no" if torch.equal(row, reverse) else "yes, the first word counts more")
 
 # %% [markdown] tags=["further"]
 # **Exercise 1.4, make the vector.** Long is not near.

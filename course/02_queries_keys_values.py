@@ -64,17 +64,24 @@ X = E[encode("river bank")]  # (S, D) = (2, 2)
 # It takes the dot product of its embedding with the embedding of each word of the phrase, its own included.
 # The vector that asks is called the **query**, the vector it is compared with a **key**, and the dot product is a **score**.
 
-# %% Guess: a score tags=["predict"]
-score_guess = predict("bank is [1, 0], river is [2, 0]. Which score does bank give to river?")
+# %% Guess: a score jupyter={"source_hidden": true} tags=["predict"]
+# Answer before you go on
+score_guess = predict(
+    "bank is [1, 0], river is [2, 0]. Which score does bank give to river?", key="2"
+)
 score_guess
 
 # %% The scores of bank, one at a time
 river, bank = X
 print("bank . river =", (bank @ river).item())
 print("bank . bank  =", (bank @ bank).item())
-score_guess.answer(bank @ river)
+
+# %% What is behind it: a score jupyter={"source_hidden": true} tags=["reveal"]
+score_guess.reveal(bank @ river, "Multiply entry by entry and add: 1 · 2 + 0 · 0.")
 
 # %% [markdown]
+# ### All scores at once
+#
 # All scores form a grid.
 # **Rows are queries, columns are keys**: row *bank*, column *river* holds what *bank* gives to *river*.
 # There are three ways to compute it, and they agree.
@@ -137,18 +144,6 @@ picture
 # In a library, the query is your question, the key the label on a book's spine, the value what is written inside.
 # At a party, the query is who you hope to meet, the key your name badge, the value what you say.
 
-# %% Vote: likeness jupyter={"source_hidden": true} tags=["predict"]
-# Vote before you unfold: the reasons stand in here
-likeness_vote = predict(
-    "bank [1, 0] and money [0, 2] are at right angles. Can money get the highest score that bank gives?",
-    {
-        "no, a score measures likeness": "It does while Q = K = X. W_Q can turn the question.",
-        "yes, but only with other embeddings": "They may stay: W_Q and W_K stand between embedding and score.",
-        "yes, with another W_Q": "The query of bank may point anywhere, whatever bank is like.",
-    },
-)
-likeness_vote
-
 # %% [markdown]
 # ### Identity first
 #
@@ -174,11 +169,25 @@ print("Q =", Q.tolist())
 # `nn.Linear` computes `x @ weight.T`, so its `weight` is our W_Q transposed.
 # Reading the parameters of a real model, mind that.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** The phrase is now "river money bank", with that W_Q.
-# Which score does *bank* now give *money*, and which does *money* give *bank*?
+# %% [markdown]
+# ### Asking and being asked
+#
+# The phrase is now "river money bank", with that W_Q.
 #
 # (`attention(Q, K, V)` from our package does all steps of the course. Today read `.raw`, the scores, and `.output`, the mixture of values; in section 3 also `.weights`, the shares.)
+
+# %% Guess: asking and being asked jupyter={"source_hidden": true} tags=["predict"]
+# Answer before you go on
+asked_guess = predict(
+    "W_Q[0, 1] is 1 now. Which score does bank give money, and which does money give bank?",
+    {
+        "2 and 2": "So it was without W_Q: the grid of X Xᵀ is symmetric. Now the queries have moved, and the keys have not.",
+        "2 and 0": "bank asks with [1, 1], and 1 · 0 + 1 · 2 = 2. money still asks with [0, 2], and bank's key [1, 0] has nothing there.",
+        "0 and 2": "The first row of W_Q is the query of bank, so it is bank's question that has changed.",
+    },
+    key="2 and 0",
+)
+asked_guess
 
 # %% Vote: another W_V jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -189,6 +198,7 @@ values_vote = predict(
         "what the words receive: the output": "",
         "both": "The output does. But scores are made of queries and keys: W_V never meets them.",
     },
+    key="what the words receive",
 )
 values_vote
 
@@ -200,36 +210,59 @@ assert_close(steps.raw, (X3 @ W_Q) @ (X3 @ W_K).T)  # the package does the same
 
 other_values = attention(X3 @ W_Q, X3 @ W_K, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]))
 other_keys = attention(X3 @ W_Q, X3 @ torch.tensor([[0.0, 3.0], [1.0, 0.0]]), X3 @ W_V)
-values_vote.answer(
-    "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both"
-)
 print("bank gives money:", steps.raw[2, 1].item(), "  money gives bank:", steps.raw[1, 2].item())
 picture, axes = plots.panels(1, width=4)
 plots.heatmap(axes, phrase, phrase, steps.raw, kind="scores", title="Scores, W_Q changed")
 picture
 
-# %% [markdown]
-# No longer symmetric: *bank* gives *money* a score of 2, and *money* gives *bank* 0.
-# Changing W_Q or W_K changes the scores.
-# Changing W_V does not: it changes what is handed over, **not where one looks**.
+# %% What is behind it: asking and being asked jupyter={"source_hidden": true} tags=["reveal"]
+asks, is_asked = steps.raw[2, 1], steps.raw[1, 2]
+asked_guess.reveal(
+    f"{asks:.0f} and {is_asked:.0f}",
+    "No longer symmetric: *bank* gives *money* a score of 2, and *money* gives *bank* 0.",
+)
+
+# %% What is behind it: another W_V jupyter={"source_hidden": true} tags=["reveal"]
+values_vote.reveal(
+    "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both",
+    """
+Changing W_Q or W_K changes the scores.
+Changing W_V does not: it changes what is handed over, **not where one looks**.
+""",
+)
 
 # %% Proof: what each matrix changes jupyter={"source_hidden": true} tags=["proof"]
 assert torch.equal(steps.raw, other_values.raw)
 assert not torch.equal(steps.raw, other_keys.raw)
 assert not torch.equal(steps.output, other_values.output)
 
+# %% Vote: likeness jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+likeness_vote = predict(
+    "bank [1, 0] and money [0, 2] are at right angles. Can money get the highest score that bank gives?",
+    {
+        "no, a score measures likeness": "It does while Q = K = X. W_Q can turn the question.",
+        "yes, but only with other embeddings": "They may stay: W_Q and W_K stand between embedding and score.",
+        "yes, with another W_Q": "The query of bank may point anywhere, whatever bank is like.",
+    },
+    key="yes, with another W_Q",
+)
+likeness_vote
+
 # %% A right angle, and still the highest score
 stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
 print("scores that bank gives to river, money, bank:", stronger[2].tolist())
-likeness_vote.answer(
-    "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness"
+
+# %% What is behind it: likeness jupyter={"source_hidden": true} tags=["reveal"]
+likeness_vote.reveal(
+    "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness",
+    "With W_Q[0, 1] = 3 *money* leads in the row of *bank*, although the two are at right angles: attention need not be likeness.",
 )
 
 # %% [markdown]
-# With W_Q[0, 1] = 3 *money* leads in the row of *bank*, although the two are at right angles: attention need not be likeness.
-
-# %% [markdown]
-# **Widths.** Q and K must have the same width, called `d_k`, or their rows could not be multiplied.
+# ### Widths
+#
+# Q and K must have the same width, called `d_k`, or their rows could not be multiplied.
 # It is often smaller than `D`.
 # V may have a width of its own, `d_v`.
 
@@ -288,9 +321,18 @@ Explorer(
 # *bank* should receive a mixture of the values, in shares that follow its scores.
 # The obvious way to make shares: divide by the sum.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** *bank* gives *river* 2 and itself 1.
-# Which shares is that, and what is the mixture of the values [2, 0] and [1, 0]?
+# %% Guess: the mixture jupyter={"source_hidden": true} tags=["predict"]
+# Answer before you go on
+mixture_guess = predict(
+    "bank gives river 2 and itself 1. Which shares is that, and what is the mixture of [2, 0] and [1, 0]?",
+    {
+        "2 and 1, so [5, 0]": "Those are the scores. Shares sum to 1: divide by 2 + 1 = 3.",
+        "2/3 and 1/3, so [1.667, 0]": "2/3 of [2, 0] and 1/3 of [1, 0].",
+        "1/2 and 1/2, so [1.5, 0]": "That is the average of notebook 1, which asks nobody.",
+    },
+    key="1.667",
+)
+mixture_guess
 
 # %% Shares by dividing by the sum
 bank_scores = scores[1]  # [2, 1]
@@ -303,14 +345,22 @@ print("output", output)
 assert_close(shares, torch.tensor([2 / 3, 1 / 3]))
 assert_close(output, torch.tensor([5 / 3, 0.0]))
 
+# %% What is behind it: the mixture jupyter={"source_hidden": true} tags=["reveal"]
+mixture_guess.reveal(
+    f"2/3 and 1/3, so [{output[0]:.3f}, {output[1]:.0f}]",
+    """
+*bank* has moved towards *river*.
+That is a whole attention step in outline: *score, share, mix*.
+A row times a matrix, once more, and this time the row was computed from the words.
+""",
+)
+
 # %% [markdown]
-# 2/3 and 1/3, and *bank* becomes [1.667, 0]: it has moved towards *river*.
-# That is a whole attention step in outline: *score, share, mix*.
-# A row times a matrix, once more, and this time the row was computed from the words.
+# ### It breaks
 #
 # But with another W_Q a score can be negative, since vectors can point apart.
 
-# %% It breaks
+# %% Negative scores
 broken = torch.tensor([2.0, -1.0])
 shares = broken / broken.sum()
 print("shares of [2, -1]:", shares.tolist(), " mixture:", (shares @ X).tolist())
@@ -334,6 +384,7 @@ zero_vote = predict(
         "about a third": "",
         "the same as bank": "bank's own score is 1: a larger score gets a larger share.",
     },
+    key="about a third",
 )
 zero_vote
 
@@ -341,13 +392,18 @@ zero_vote
 X_money = E[encode("money bank")]
 steps = attention(X_money, X_money, X_money)
 print(f"score {steps.raw[1, 0]:.0f}, share {steps.weights[1, 0]:.4f}")
+
+# %% What is behind it: a score of 0 jupyter={"source_hidden": true} tags=["reveal"]
 third = abs(steps.weights[1, 0] - 1 / 3) < 0.01
-zero_vote.answer("about a third" if third else "none: 0 means no attention")
+zero_vote.reveal(
+    "about a third" if third else "none: 0 means no attention",
+    """
+A score of 0 is not "no attention".
+(`attention` also divides the scores by √2 before the softmax. Notebook 3 says why.)
+""",
+)
 
 # %% [markdown]
-# A score of 0 is not "no attention".
-# (`attention` also divides the scores by √2 before the softmax. Notebook 3 says why.)
-#
 # ### Who attends to whom: a warning
 #
 # In the original paper and in this course, *the query attends to the key*, queries are rows, and each row will sum to 1.

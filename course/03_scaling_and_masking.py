@@ -113,6 +113,7 @@ score_vote = predict(
         "8": "Variances add up to 64, and the distance is the root of that.",
         "64": "That is the variance: a typical distance is its square root, for much cancels.",
     },
+    key="8 at d_k = 64",
 )
 score_vote
 
@@ -132,13 +133,17 @@ log = {"xscale": "log", "yscale": "log", "xlim": (2, 1024), "ylim": (1, 2000)}
 line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", "d_k", "variance", **log)
 line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
 line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
-score_vote.answer(f"{measured[sizes.index(64)].mean() ** 0.5:.0f}")
 picture
 
-# %% [markdown]
-# The band spans twenty measurements of two hundred random pairs each, and the line of their means lies on that of d_k.
-# The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
-# Dividing by √d_k brings it back to about 1, **whatever the width**.
+# %% What is behind it: a typical score jupyter={"source_hidden": true} tags=["reveal"]
+score_vote.reveal(
+    f"{measured[sizes.index(64)].mean() ** 0.5:.0f}",
+    """
+The band spans twenty measurements of two hundred random pairs each, and the line of their means lies on that of d_k.
+The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
+Dividing by √d_k brings it back to about 1, **whatever the width**.
+""",
+)
 
 # %% Proof: the variance is d_k jupyter={"source_hidden": true} tags=["proof"]
 assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
@@ -163,6 +168,7 @@ divisor_vote = predict(
         "as with √d_k": "The scores are √512 times smaller: they can hardly move an attention weight.",
         "hardly at all": "Scores near 0 give equal attention weights, wherever the query points.",
     },
+    key="hardly at all",
 )
 divisor_vote
 
@@ -194,17 +200,20 @@ for d_k in (2, 8, 32, 128, 512):
     largest, sensitive = zip(*table[d_k])
     print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
 
+# %% What is behind it: a larger divisor jupyter={"source_hidden": true} tags=["reveal"]
 _, by_root, by_width = (sensitivity for _, sensitivity in table[512])
-divisor_vote.answer("hardly at all" if by_width < 0.1 * by_root else "as with √d_k")
+divisor_vote.reveal(
+    "hardly at all" if by_width < 0.1 * by_root else "as with √d_k",
+    """
+- **Unscaled**, the largest attention weight climbs from about 0.4 to above 0.9: one key takes all.
+  The sensitivity first rises to about 1, then collapses to almost nothing.
+- **Divided by √d_k**, both hardly move: 0.33 and 0.308 at d_k = 2, and about 0.36 and 0.367 at the larger widths.
+- **Divided by d_k**, the attention weights drift to the uniform 1/8, and the sensitivity dies as well.
 
-# %% [markdown]
-# - **Unscaled**, the largest attention weight climbs from about 0.4 to above 0.9: one key takes all.
-#   The sensitivity first rises to about 1, then collapses to almost nothing.
-# - **Divided by √d_k**, both hardly move: 0.33 and 0.308 at d_k = 2, and about 0.36 and 0.367 at the larger widths.
-# - **Divided by d_k**, the attention weights drift to the uniform 1/8, and the sensitivity dies as well.
-#
-# So the divisor is not simply "against small **gradients**" (the derivatives that training goes by).
-# It keeps the scores at a size where training can make attention sharp or soft.
+So the divisor is not simply "against small **gradients**" (the derivatives that training goes by).
+It keeps the scores at a size where training can make attention sharp or soft.
+""",
+)
 
 # %% Proof: the columns of that table jupyter={"source_hidden": true} tags=["proof"]
 unscaled, by_root, by_width = (list(column) for column in zip(*table.values()))
@@ -284,6 +293,7 @@ crossed_vote = predict(
         "row river, column bank": "",
         "both: they must not see each other": "bank may look back at river, which stands before it.",
     },
+    key="row river, column bank",
 )
 crossed_vote
 
@@ -296,8 +306,6 @@ assert_close(filled, scaled + M)
 steps = attention(X, X, X, allowed)
 assert_close(steps.masked, filled)  # the package does the same
 print(filled)
-[(i, j)] = (~allowed).nonzero().tolist()
-crossed_vote.answer(f"row {tokens[i]}, column {tokens[j]}")
 
 picture, (left, middle, right) = plots.panels(3)
 plots.heatmap(left, tokens, tokens, allowed, kind="mask", title="May attend?")
@@ -305,9 +313,15 @@ plots.heatmap(middle, tokens, tokens, steps.masked, kind="scores", title="Masked
 plots.heatmap(right, tokens, tokens).update(steps.weights, allowed)
 picture
 
-# %% [markdown]
-# *river* has only itself to look at, and gets all of it.
-# *bank* sees both, and nothing has changed for it.
+# %% What is behind it: the score that goes jupyter={"source_hidden": true} tags=["reveal"]
+i, j = (~allowed).nonzero()[0].tolist()
+crossed_vote.reveal(
+    f"row {tokens[i]}, column {tokens[j]}",
+    """
+*river* has only itself to look at, and gets all of it.
+*bank* sees both, and nothing has changed for it.
+""",
+)
 
 # %% Proof: two wrong ways to mask jupyter={"source_hidden": true} tags=["proof"]
 river = scaled[0]
@@ -319,9 +333,18 @@ assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9  # after the softmax: no
 #
 # Here is how to test a causal mask: change a later word, and watch the words before it.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** We replace the last word of "river bank" by *money*.
-# Does the output of *river* change with the mask? And without it?
+# %% Vote: the last word changes jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+edit_vote = predict(
+    "We replace the last word of “river bank” by money. When does the output of river change?",
+    {
+        "never: river comes first": "Without a mask every word sees every other, the later ones too.",
+        "only without the mask": "Then river has read the word that comes after it.",
+        "with the mask and without it": "With the mask river sees itself alone, and that has not changed.",
+    },
+    key="only without the mask",
+)
+edit_vote
 
 # %% Change the last word
 edited = E[encode("river money")]
@@ -329,9 +352,22 @@ for name, mask in [("with the mask   ", causal_mask(2)), ("without the mask", No
     before, after = attention(X, X, X, mask), attention(edited, edited, edited, mask)
     print(name, [steps.output[0] for steps in (before, after)])
 
+# %% What is behind it: the last word changes jupyter={"source_hidden": true} tags=["reveal"]
+moved = [
+    not torch.equal(
+        attention(X, X, X, mask).output[0], attention(edited, edited, edited, mask).output[0]
+    )
+    for mask in (causal_mask(2), None)
+]
+edit_vote.reveal(
+    {(False, True): "only without the mask", (False, False): "never: river comes first"}.get(
+        tuple(moved), "with the mask and without it"
+    ),
+    "With the mask, *river* stays [2, 0].",
+)
+
 # %% [markdown]
-# With the mask, *river* stays [2, 0].
-# Without it, *river* has read the word that comes after it.
+# ### Writing, reading and training
 #
 # In an **encoder**, which reads finished text, that is wanted: no causal mask, every word sees every other, however far.
 #
@@ -363,9 +399,19 @@ picture
 # With padding on the *right*, every row still has a real word to look at.
 # With padding on the **left** and a causal mask, the row of the padding itself has none: it is a **fully masked row**.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** What does a plain softmax make of a row of three −∞: an error, equal shares, zeros, or something else?
-# And if −1e9 stands in their place?
+# %% Vote: a row of nothing but minus infinity jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+masked_vote = predict(
+    "What does a plain softmax make of a row of three −∞?",
+    {
+        "an error": "Nothing stops: 0/0 is a value for the computer, and it goes on with it.",
+        "equal shares": "That is what three times −1e9 gives: equal shares of forbidden keys.",
+        "zeros": "A wish that has to be programmed: PyTorch's function and ours do.",
+        "not a number": "exp(−∞) is 0, and 0 divided by the sum 0 has no value: NaN.",
+    },
+    key="NaN",
+)
+masked_vote
 
 # %% A row that may attend to nothing: three answers
 left_padded = torch.stack([torch.zeros(2), *X])  # (3, 2): padding, river, bank
@@ -386,11 +432,19 @@ assert_close(steps.output, torch_output[0])
 # %% Proof: NaN spreads jupyter={"source_hidden": true} tags=["proof"]
 assert (naive @ (naive @ left_padded)).isnan().all()  # the same once more: 0 times NaN is NaN
 
+# %% What is behind it: a row of nothing but minus infinity jupyter={"source_hidden": true} tags=["reveal"]
+masked_vote.reveal(
+    "not a number" if naive[0].isnan().all() else "zeros",
+    """
+Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
+Sent through the same attention a second time, it reaches *river* and *bank*, although they give the padding an attention weight of 0.
+The popular fill −1e9 hides the problem: the row spreads *equal attention weights over forbidden keys*.
+PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
+""",
+)
+
 # %% [markdown]
-# Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
-# Sent through the same attention a second time, it reaches *river* and *bank*, although they give the padding an attention weight of 0.
-# The popular fill −1e9 hides the problem: the row spreads *equal attention weights over forbidden keys*.
-# PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
+# ### All masks in your hands
 
 # %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
@@ -680,6 +734,7 @@ leak_vote = predict(
         "one, the last": "The last position predicts a token that is not in the text.",
         "all five": "Each may attend to the token after it, the very one it is to predict.",
     },
+    key="all five",
 )
 leak_vote
 
@@ -702,14 +757,16 @@ everything = torch.ones(6, 6, dtype=torch.bool)
 masks = {"no mask": everything, "causal": causal_mask(6), "off by one": everything.tril(1)}
 found = {name: leaks_solution(mask) for name, mask in masks.items()}
 print(found)
-leak_vote.answer(
-    {0: "none: a mask is for writing", 1: "one, the last", 5: "all five"}[found["no mask"]]
-)
 checks.leaks(leaks_solution)
 
+# %% What is behind it: who reads the answer jupyter={"source_hidden": true} tags=["reveal", "further"]
+readers = leaks_solution(torch.ones(6, 6, dtype=torch.bool))
+leak_vote.reveal(
+    {0: "none: a mask is for writing", 1: "one, the last", 5: "all five"}[readers],
+    "A causal mask that is off by one lets as many positions read their answer as no mask at all.",
+)
+
 # %% [markdown] tags=["further"]
-# A causal mask that is off by one lets as many positions read their answer as no mask at all.
-#
 # **Exercise 3.6, build it.** Attention weights that survive everything: `scores` `(S_q, S_k)` are float16, `allowed` `(S_q, S_k)` is True where a query may attend.
 # Hidden keys get nothing, every other row sums to 1, and a row with no True gets zeros: no NaN, no error.
 #

@@ -55,7 +55,7 @@ import torch.nn.functional as F
 from attnlab import attention, causal_mask, checks
 from attnlab.checks import assert_close
 from attnlab.data import embed, embedding_table, encode
-from attnlab.lab import Explorer, choice, matrix, plots, predict, progress, slider, words
+from attnlab.lab import Explorer, choice, matrix, plots, predict, progress, slider, typed
 
 torch.set_printoptions(sci_mode=False)
 
@@ -77,9 +77,18 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # They are not learned: they are computed anew for every input.
 # What is learned are the parameters W_Q, W_K and W_V.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** The scaled scores of *bank* are 1.4142 and 0.7071; before scaling they were 2 and 1. Both times the first is twice the second.
-# Are the shares the same both times?
+# %% Vote: twice the score jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+twice_vote = predict(
+    "bank's scaled scores are 1.4142 and 0.7071; unscaled they were 2 and 1. Both times the first is twice the second. Are the shares the same?",
+    {
+        "yes, twice as much both times": "That would be dividing by the sum. The exponential looks at differences.",
+        "no, the unscaled shares lie further apart": "Only the difference counts, and it is 1 instead of 0.7071.",
+        "no, the unscaled shares lie closer together": "A larger difference drives the shares apart.",
+    },
+    key="further apart",
+)
+twice_vote
 
 # %% Bank's row by hand
 row = torch.tensor([1.4142, 0.7071])
@@ -91,10 +100,21 @@ print(f"the first is {exps[0] / exps[1]:.2f} times the second")
 unscaled = torch.tensor([2.0, 1.0]).softmax(dim=-1)
 print(f"had we not scaled: {unscaled}, {unscaled[0] / unscaled[1]:.2f} times")
 
+# %% What is behind it: twice the score jupyter={"source_hidden": true} tags=["reveal"]
+shares = row.softmax(dim=-1)
+same = abs(unscaled[0] - shares[0]) < 0.01
+apart = unscaled[0] > shares[0]
+twice_vote.reveal(
+    "yes, twice as much both times"
+    if same
+    else f"no, the unscaled shares lie {'further apart' if apart else 'closer together'}",
+    """
+The first is e^(1.4142 − 0.7071) = e^0.7071 = 2.03 times the second: only the *difference* of the scores counts, and that it is nearly twice is an accident.
+Without scaling the scores are still 2 to 1, but their difference is 1, and the ratio is e = 2.72: 0.7311 and 0.2689.
+""",
+)
+
 # %% [markdown]
-# The first is e^(1.4142 − 0.7071) = e^0.7071 = 2.03 times the second: only the *difference* of the scores counts, and that it is nearly twice is an accident.
-# Without scaling the scores are still 2 to 1, but their difference is 1, and the ratio is e = 2.72: 0.7311 and 0.2689.
-#
 # ### All rows: loop, matrix, package
 
 # %% Softmax of the grid
@@ -144,6 +164,7 @@ recipe_vote = predict(
         "softmax, then hide": "Then the row would sum to less than 1.",
         "hide, then divide by the sum": "No exponential: it fails as soon as a score is negative.",
     },
+    key="hide, then divide by the sum",
 )
 recipe_vote
 
@@ -153,21 +174,24 @@ keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
 print("scores", article)
 print("softmax gives", right)
-print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
+
+# %% What is behind it: the recipe of the article jupyter={"source_hidden": true} tags=["reveal"]
 recipes = {
     "hide, then softmax": right,
     "softmax, then hide": article.softmax(dim=-1) * keep,
     "hide, then divide by the sum": article * keep / article[keep].sum(),
 }
 printed = torch.tensor([0.62, 0.38, 0.0, 0.0])
-recipe_vote.answer(
-    next(name for name, r in recipes.items() if torch.allclose(r, printed, atol=0.005))
+print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
+recipe_vote.reveal(
+    next((name for name, r in recipes.items() if torch.allclose(r, printed, atol=0.005)), "none"),
+    """
+The right attention weights are 0.5744 and 0.4256.
+The printed ones are 0.8/1.3 and 0.5/1.3: somebody divided by the sum.
+""",
 )
 
 # %% [markdown]
-# The right attention weights are 0.5744 and 0.4256.
-# The printed ones are 0.8/1.3 and 0.5/1.3: somebody divided by the sum.
-#
 # *Stopping point: about 15 minutes.*
 
 # %% [markdown]
@@ -176,9 +200,13 @@ recipe_vote.answer(
 # A row of attention weights times the matrix of values is a weighted sum of the values.
 # You know this sentence from notebook 1: *a row times a matrix is a weighted sum of the matrix's rows*.
 
-# %% [markdown] tags=["predict"]
-# **Predict before you run.** The values are still the embeddings.
-# What does *bank* carry away from [2, 0] and [1, 0] with the attention weights 0.6698 and 0.3302?
+# %% Guess: what bank carries away jupyter={"source_hidden": true} tags=["predict"]
+# Answer before you go on
+carried_guess = predict(
+    "bank mixes [2, 0] and [1, 0] with the attention weights 0.6698 and 0.3302. What is the first number of the mixture?",
+    key="1.6698",
+)
+carried_guess
 
 # %% The weighted sum: loop, matrix, package
 V = X  # (S_k, d_v)
@@ -190,7 +218,15 @@ assert_close(output[1], sum(parts))
 assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=0)
 print(output)
 
+# %% What is behind it: what bank carries away jupyter={"source_hidden": true} tags=["reveal"]
+carried_guess.reveal(
+    output[1, 0],
+    "0.6698 · 2 + 0.3302 · 1, about 1.67: nearer to *river*, which has the larger weight.",
+)
+
 # %% [markdown]
+# ### The other phrase
+#
 # Now the same for "money bank".
 
 # %% Vote: what changes with the phrase? jupyter={"source_hidden": true} tags=["predict"]
@@ -202,6 +238,7 @@ row_vote = predict(
         "the parameters W_Q, W_K and W_V": "They are learned, then they stay: the same in every phrase.",
         "its attention weights": "They are computed anew for every input.",
     },
+    key="its attention weights",
 )
 row_vote
 
@@ -211,20 +248,25 @@ for phrase in ("river bank", "money bank"):
     x = E[encode(phrase)]  # (S, D)
     s = steps[phrase] = attention(x, x, x, causal_mask(2))
     print(f"{phrase}: weights {s.weights[1]}, output {s.output[1]}")
-    assert torch.equal(x[1], E[2])  # the embedding of bank, both times
-beside = [s.weights[1] for s in steps.values()]
-row_vote.answer("its embedding" if torch.equal(*beside) else "its attention weights")
 picture, axes = plots.panels(1, width=4.6, height=3.4)
 bank = E[2]
 arrows = torch.stack([bank, steps["river bank"].output[1], steps["money bank"].output[1]])
 plots.vectors(axes, ["bank", "after river", "after money"], arrows, "One word, three vectors")
 picture
 
+# %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} tags=["reveal"]
+inputs = [E[encode(phrase)][1] for phrase in steps]  # bank, both times
+weights_differ = not torch.equal(*(s.weights[1] for s in steps.values()))
+row_vote.reveal(
+    "its attention weights" if weights_differ and torch.equal(*inputs) else "its embedding",
+    """
+The input of *bank* is [1, 0] in both phrases.
+Its output is [1.6698, 0] beside *river* and [0.6698, 0.6605] beside *money*.
+**Same embedding, two outputs**: that is contextualisation, the thing a table could not do.
+""",
+)
+
 # %% [markdown]
-# The input of *bank* is [1, 0] in both phrases.
-# Its output is [1.6698, 0] beside *river* and [0.6698, 0.6605] beside *money*.
-# **Same embedding, two outputs**: that is contextualisation, the thing a table could not do.
-#
 # Three limits, to be honest:
 # - This is the output of *one attention step*, not yet the hidden state of a whole model.
 # - Positions were left out on purpose; they come in notebook 5.
@@ -252,6 +294,7 @@ moved_vote = predict(
         "the output": "",
         "both": "The attention weights come from Q and K alone: W_V never meets a score.",
     },
+    key="the output",
 )
 moved_vote
 
@@ -260,15 +303,18 @@ W_V = torch.tensor([[0.5, 0.2], [0.3, 0.8]])  # (D, d_v)
 V = X @ W_V  # (S, d_v)
 s = attention(X, X, V, causal_mask(2))
 print("V =", V)
-print("bank's output", s.output[1])
-before = steps["river bank"]
-assert torch.equal(s.weights, before.weights)  # the attention weights did not move
-moved_vote.answer("the output" if not torch.equal(s.output, before.output) else "both")
+print("bank's row", s.weights[1], "gives", s.output[1])
 print("the residual, with W_V the identity:", X[1] + steps["river bank"].output[1])
 
+# %% What is behind it: what W_V moves jupyter={"source_hidden": true} tags=["reveal"]
+before = steps["river bank"]
+weights_moved = not torch.equal(s.weights, before.weights)
+moved_vote.reveal(
+    "both" if weights_moved else "the output",
+    "W_V changes what is carried, not where one looks: bank's output is [0.8349, 0.3340] now, and its attention weights are what they were.",
+)
+
 # %% [markdown]
-# W_V changes what is carried, not where one looks.
-#
 # ### Added, not replaced
 #
 # In a model the output does not replace the embedding; it is **added** to it: new = x + delta, here [1, 0] + [1.6698, 0] = [2.6698, 0].
@@ -319,6 +365,7 @@ river_vote = predict(
         "river keeps its weight": "",
         "river gains weight too": "Its key has a 0 where the query has grown.",
     },
+    key="river keeps its weight",
 )
 river_vote
 
@@ -367,24 +414,36 @@ for knob in (0.0, 1.0, 3.0):
     print(
         f"W_Q[0, 1] = {knob:.0f}: bank gives money {money:.4f}, and in the other phrase river {river:.4f}"
     )
+
+# %% What is behind it: the other phrase jupyter={"source_hidden": true} tags=["reveal"]
 moved = rivers[-1] - rivers[0]
-river_vote.answer(
+river_vote.reveal(
     "river keeps its weight"
     if abs(moved) < 1e-6
     else "river gains weight too"
     if moved > 0
-    else "river loses weight"
+    else "river loses weight",
+    """
+*money* went from 0.3302 to 0.6698 to 0.9717, and *river* stayed at 0.6698: no word of "river bank" has anything in the second coordinate.
+Nothing was written into the table. **Where a word looks is decided by W_Q and W_K**; in a real model they are learned.
+""",
 )
 
 # %% [markdown]
-# *money* went from 0.3302 to 0.6698 to 0.9717, and *river* stayed at 0.6698: no word of "river bank" has anything in the second coordinate.
-# Nothing was written into the table. **Where a word looks is decided by W_Q and W_K**; in a real model they are learned.
+# ### Which knobs do nothing?
 
-# %% [markdown] tags=["predict"]
-# ### Which knobs are dead?
-#
-# **Predict before you move.** In "river bank", which of the twelve numbers in W_Q, W_K and W_V do nothing, wherever the other knobs stand?
-# Will any of them be dead in "river money bank"? Why?
+# %% Vote: the knobs that do nothing jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+knobs_vote = predict(
+    "In “river bank”, which of the twelve numbers in W_Q, W_K and W_V do nothing, wherever the others stand?",
+    {
+        "none: every number is used": "A number that is only ever multiplied by 0 is not used.",
+        "the second row of each matrix": "x W weighs the rows of W by the numbers of x, and the second one is 0 in river and in bank.",
+        "the second column of each matrix": "The second column makes the second coordinate of Q, K and V: it wakes up as soon as it is not 0.",
+    },
+    key="the second row",
+)
+knobs_vote
 
 # %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
@@ -462,12 +521,20 @@ Explorer(
     ],
 )
 
+# %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} tags=["reveal"]
+river_X, other = E[encode("river bank")], torch.tensor([[1.0, 2.0], [5.0, -7.0]])
+row_does_nothing = torch.equal(river_X @ other, river_X @ torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
+knobs_vote.reveal(
+    "the second row of each matrix" if row_does_nothing else "none: every number is used",
+    """
+In "river bank" both words have a 0 in the second coordinate; the second row of a matrix is only ever multiplied by that 0.
+*money* wakes it up.
+Watch the whole chain: the second row of W_Q moves only row *money*, because *bank* itself still has a 0 there.
+And in "river bank" W_Q[0, 1] moves Q, but no score, until W_K[0, 1] changes too: in a score the two numbers are multiplied.
+""",
+)
+
 # %% [markdown]
-# In "river bank" both words have a 0 in the second coordinate; the second row of a matrix is only ever multiplied by that 0.
-# *money* wakes it up.
-# Watch the whole chain: the second row of W_Q moves only row *money*, because *bank* itself still has a 0 there.
-# And in "river bank" W_Q[0, 1] moves Q, but no score, until W_K[0, 1] changes too: in a score the two numbers are multiplied.
-#
 # One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing.
 # The attention weights alone do not tell what moved.
 
@@ -589,7 +656,7 @@ Explorer(
     picture,
     show,
     goal="Write a sentence that ends in bank, and make bank look most at a word of your choice.",
-    phrase=words("the cat took money to the bank"),
+    phrase=typed("the cat took money to the bank"),
     W_Q=matrix(),
     W_K=matrix(),
     W_V=matrix(),

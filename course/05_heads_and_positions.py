@@ -99,14 +99,9 @@ shared_vote = predict(
         "the columns of Q, K and V": "",
         "nothing: each has D columns, and parameters double": "Count W_Q: it has as many columns as before.",
     },
+    key="the columns of Q, K and V",
 )
 shared_vote
-
-# %% [markdown]
-# Two heads share the width: the first gets columns 0 to 3 of Q, K and V, the second gets columns 4 to 7.
-# (Columns 0 to 3 of Q are X times columns 0 to 3 of W_Q: those are the head's own W_Q.)
-# Each is an attention of its own, with d_k = 4.
-# The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
 
 # %% Two heads: loop, then all at once
 outputs = []
@@ -124,15 +119,25 @@ assert_close(merged @ W_O, looped)
 assert_close(split_heads(Q, 2), q)  # the package does the same
 assert_close(merge_heads(steps.output), merged)
 print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @ W_O))
-own = 3 * W_Q[:, :4].numel()  # a head's own columns of W_Q, W_K and W_V
+own = 3 * W_Q[:, :4].numel()  # a head's own part of W_Q, W_K and W_V
 print("parameters: one head", 4 * W_Q.numel(), " two heads", 2 * own + W_O.numel())
-shared_vote.answer(
+
+# %% What is behind it: what the heads share out jupyter={"source_hidden": true} tags=["reveal"]
+shared_vote.reveal(
     "the columns of Q, K and V"
     if 2 * own + W_O.numel() == 4 * W_Q.numel()
-    else "nothing: each has D columns, and parameters double"
+    else "nothing: each has D columns, and parameters double",
+    """
+Two heads share the width: the first gets columns 0 to 3 of Q, K and V, the second gets columns 4 to 7.
+(Columns 0 to 3 of Q are X times columns 0 to 3 of W_Q: those are the head's own W_Q.)
+Each is an attention of its own, with d_k = 4.
+The outputs are laid side by side again and mixed by one more learned matrix, **W_O**.
+""",
 )
 
 # %% [markdown]
+# ### All tokens, part of the width
+#
 # Every head sees **all tokens**, through its own projection.
 # Inside each it is the same sum as always: a row (of attention weights) times a matrix (of values) is a weighted sum of its rows.
 # The heads divide the *width*, not the sentence.
@@ -253,6 +258,7 @@ order_vote = predict(
         "no": "",
         "yes, but only a little": "Not at all: the dot products do not know who came first.",
     },
+    key="no",
 )
 order_vote
 
@@ -268,18 +274,23 @@ first = torch.stack([dog, bites, man])[None]  # (B, S, D)
 second = torch.stack([man, bites, dog])[None]
 out_first, out_second = module(first).output[0], module(second).output[0]  # (S, D)
 print("the same three vectors, reordered:", same(out_first, out_second))
-moved = (out_first[0] - out_second[2]).abs().max()  # dog comes first, then last
-order_vote.answer("no" if moved < 1e-5 else "yes, but only a little")
-
 masked_first = module(first, mask=causal_mask(3)).output[0]
 masked_second = module(second, mask=causal_mask(3)).output[0]
 print("with a causal mask still the same:", same(masked_first, masked_second))
 
+# %% What is behind it: the dog, or the man jupyter={"source_hidden": true} tags=["reveal"]
+moved = (out_first[0] - out_second[2]).abs().max()  # dog comes first, then last
+order_vote.reveal(
+    "no" if moved < 1e-5 else "yes, but only a little",
+    """
+Nothing in softmax(Q Kᵀ / √d_k) V says which row came first.
+Without positions and without a mask, attention is **permutation-equivariant**: reorder the words, and the same vectors come out, reordered.
+A causal mask breaks the symmetry, because later words see more.
+""",
+)
+
 # %% [markdown]
-# Nothing in softmax(Q Kᵀ / √d_k) V says which row came first.
-# Without positions and without a mask, attention is **permutation-equivariant**: reorder the words, and the same vectors come out, reordered.
-# A causal mask breaks the symmetry a little, because later words see more.
-# That is a weak hint; models that are to use order are given positions.
+# ### Positions, added
 #
 # The oldest way is to **add** a vector for the position: x_i = e_i + p_i.
 
@@ -316,6 +327,7 @@ shift_vote = predict(
         "another key, still at 1": "The distance is the same, the content is not.",
         "none of these": "Rotate both hands alike, and the angle between them stays.",
     },
+    key="both go 100 positions further",
 )
 shift_vote
 
@@ -332,6 +344,12 @@ for m, n in [(3, 1), (103, 101), (3, 2), (1, 3)]:
     print(f"positions {m:3} and {n:3}: score {rotate(q, m) @ rotate(k, n):.4f}")
 other = torch.tensor([0.1, 0.9])
 print(f"another key at 3 and 1:  score {rotate(q, 3) @ rotate(other, 1):.4f}")
+assert_close(rotate(q, 3) @ rotate(k, 1), rotate(q, 103) @ rotate(k, 101), atol=1e-4, rtol=0)
+assert_close(rotate(q, 3).norm(), q.norm())  # lengths are kept
+looped = torch.stack([rotate(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
+assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
+
+# %% What is behind it: which scores are equal jupyter={"source_hidden": true} tags=["reveal"]
 changes = {
     "both go 100 positions further": rotate(q, 103) @ rotate(k, 101),
     "they change places, 1 and 3": rotate(q, 1) @ rotate(k, 3),
@@ -339,15 +357,16 @@ changes = {
 }
 here = rotate(q, 3) @ rotate(k, 1)
 equal = [name for name, score in changes.items() if abs(score - here) < 1e-4]
-shift_vote.answer(*equal)
-assert_close(rotate(q, 3) @ rotate(k, 1), rotate(q, 103) @ rotate(k, 101), atol=1e-4, rtol=0)
-assert_close(rotate(q, 3).norm(), q.norm())  # lengths are kept
-looped = torch.stack([rotate(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
-assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
+shift_vote.reveal(
+    equal[0] if len(equal) == 1 else "none of these",
+    """
+Rotate both hands by the same amount, and the angle between them stays: 3 and 1 score as 103 and 101.
+The score depends on **content and distance** (which way counts, too), not on distance alone: another key, another score.
+""",
+)
 
 # %% [markdown]
-# Rotate both hands by the same amount, and the angle between them stays: 3 and 1 score as 103 and 101.
-# The score depends on **content and distance** (which way counts, too), not on distance alone: another key, another score.
+# ### What is not rotated
 #
 # The **values are not rotated**: what a word has to say does not depend on where it stands.
 # Position changes only where one looks.
@@ -563,7 +582,8 @@ picture
 
 # %% [markdown] tags=["further"]
 # **Two layouts of RoPE are in use.**
-# The paper pairs neighbours ("interleaved": 0 with 1, 2 with 3); Llama and many others pair the two halves (0 with 2, 1 with 3).
+# The paper and Meta's own Llama code pair neighbours ("interleaved": 0 with 1, 2 with 3).
+# GPT-NeoX and the Hugging Face port of Llama pair the two halves (0 with 2, 1 with 3); that port permutes W_Q and W_K to match.
 # Both are right, and they are equal up to a fixed reordering of the columns; but a model trained with one must be run with it.
 
 # %% Interleaved and half tags=["further"]

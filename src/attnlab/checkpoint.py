@@ -75,14 +75,14 @@ def load_checkpoint(
     saved = _parse(content)
     if saved is None:
         raise ValueError(f"resume {path} is damaged, or not what checkpoint wrote")
-    here, there = shapes(model.state_dict()), shapes(saved["model"])
-    for name in here | there:
-        mine, its = here.get(name, "not there"), there.get(name, "not there")
-        if mine != its:
-            raise ValueError(f"resume {path} holds another model: {name} is {its}, not {mine}")
+    expected, found = shapes(model.state_dict()), shapes(saved["model"])
+    for name in expected | found:
+        here, there = expected.get(name, "absent"), found.get(name, "absent")
+        if here != there:
+            raise ValueError(f"resume {path} holds another model: {name} is {there}, not {here}")
     if saved["learns"] != trainable_names(model):
-        its, mine = ", ".join(saved["learns"]), ", ".join(trainable_names(model))
-        raise ValueError(f"resume {path} is of a run that trains {its}, not {mine}")
+        there, here = ", ".join(saved["learns"]), ", ".join(trainable_names(model))
+        raise ValueError(f"resume {path} is of a run that trains {there}, not {here}")
     if saved["seed"] != seed:
         raise ValueError(f"resume {path} was written with seed {saved['seed']}, not {seed}")
     done = len(saved["losses"])

@@ -159,10 +159,8 @@ def training_steps(
         if clip is not None:
             norm = nn.utils.clip_grad_norm_(parameters, clip)
             _check_finite("gradient norm", norm, step, model, lr)
-        factor = (
-            1.0 if schedule is None else validation.check_number("schedule(step)", schedule(step))
-        )
-        optimizer.param_groups[0]["lr"] = lr * factor
+        factor = 1.0 if schedule is None else schedule(step)
+        optimizer.param_groups[0]["lr"] = lr * validation.check_number("schedule", factor)
         optimizer.step()
         if checkpoint is not None and ((step + 1) % checkpoint_every == 0 or step + 1 == steps):
             save_checkpoint(checkpoint, *run, losses)
@@ -212,9 +210,8 @@ def _check_finite(name: str, value: Tensor, step: int, model: nn.Module, lr: flo
         return
     broken = [name for name, p in model.named_parameters() if not p.isfinite().all()]
     if broken and step:
-        cause = (
-            f"{broken[0]} is no longer finite, so the previous step was too large: lower lr {lr}"
-        )
+        after = "so the previous step was too large"
+        cause = f"{broken[0]} is no longer finite, {after}: lower lr {lr}"
     elif broken:
         cause = f"{broken[0]} was not finite to begin with"
     else:

@@ -1,8 +1,10 @@
 """How fast is the course? Ratios measured in one run, so that they mean the same on any machine.
 
-python tests/bench                      everything but the soak (some minutes)
+python tests/bench                      everything but soak, growth and interrupts (some minutes)
 python tests/bench redraw import        only these
 python tests/bench soak                 10,000 moves, and what is left of them (some minutes more)
+python tests/bench growth               cells run again and again: memory and widgets (some minutes)
+python tests/bench interrupts           a checkpointing run, stopped at random moments
 python tests/bench --repeats 5          fewer or more rounds than each part's own
 """
 

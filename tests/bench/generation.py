@@ -1,4 +1,4 @@
-"""Writing with the cache against Hugging Face's Llama and against itself, on one thread."""
+"""Generation with the cache, against Hugging Face's Llama and without it, on one thread."""
 
 import statistics
 import time
@@ -20,7 +20,7 @@ def make() -> TinyTransformer:
 
 
 def llama(model: TinyTransformer) -> Callable[[], torch.Tensor] | None:
-    """The same greedy text by transformers, with its cache, if it is installed."""
+    """The same greedy generation by transformers, with its cache, if it is installed."""
     try:
         from llama import llama_of
     except ModuleNotFoundError:
@@ -32,7 +32,7 @@ def llama(model: TinyTransformer) -> Callable[[], torch.Tensor] | None:
 
 
 def at(position: int, model: TinyTransformer, cached: bool) -> Callable[[], torch.Tensor]:
-    """One more token after ``position`` others, again and again."""
+    """One more token after ``position`` others, repeatedly."""
     ids = torch.randint(VOCAB, (1, position + 1), generator=torch.Generator().manual_seed(0))
     cache: KVCache = model.new_cache(1)
 
@@ -49,12 +49,12 @@ def at(position: int, model: TinyTransformer, cached: bool) -> Callable[[], torc
 
 
 def many(job: Callable, times: int) -> Callable:
-    """The job so often that it can be timed."""
+    """The job repeated, so that it can be timed."""
     return lambda: [job() for _ in range(times)]
 
 
 def run(repeats: int = 20) -> None:
-    """Both libraries in turn; then one token at several positions in turn."""
+    """Compare the libraries in alternation; then one token at several positions."""
     torch.set_num_threads(1)
     model = seeded(make, 0).requires_grad_(False)
     theirs = llama(model)

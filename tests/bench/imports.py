@@ -1,4 +1,4 @@
-"""A script that only needs the mathematics must not pay for the pictures."""
+"""Importing ``attnlab`` costs little more than importing ``torch``: no pictures, no widgets."""
 
 import statistics
 import subprocess
@@ -17,14 +17,14 @@ print(*[name for name in ("matplotlib", "ipywidgets", "IPython", "PIL") if name 
 
 
 def python(program: str) -> str:
-    """What a fresh Python prints."""
+    """What a new Python process prints."""
     return subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout
 
 
 def run(repeats: int = 20) -> None:
-    """Fresh Pythons, in turn."""
+    """Compare new Python processes in alternation."""
     seconds = alternate(
         repeats, torch=lambda: python("import torch"), attnlab=lambda: python("import attnlab")
     )
@@ -32,5 +32,5 @@ def run(repeats: int = 20) -> None:
          "at most 1.05", lambda ratio: ratio <= 1.05)  # fmt: skip
     apart = [python(APART).splitlines() for _ in range(5)]
     alone = statistics.median(float(seconds) for seconds, _ in apart)
-    print(f"  import attnlab when torch is there: {show(alone)}")
-    print(f"  loads of the pictures' packages: {apart[0][1] or 'none'}")
+    print(f"  import attnlab after torch: {show(alone)}")
+    print(f"  plotting and widget packages loaded: {apart[0][1] or 'none'}")

@@ -18,14 +18,14 @@ RENAMED = {
 
 
 def their_name(name: str) -> str:
-    """What a parameter of ours is called there."""
+    """The name in Hugging Face's Llama of one of our parameters."""
     for ours, theirs in RENAMED.items():
         name = re.sub(ours, theirs, name)
     return name
 
 
 def llama_of(model: TinyTransformer, attention: str = "eager") -> LlamaForCausalLM:
-    """The same model by other people; only "eager" attention returns its weights."""
+    """The same model in transformers; only "eager" attention returns its weights."""
     attend = model.blocks[0].attention
     config = LlamaConfig(
         vocab_size=model.vocab_size,

@@ -1,4 +1,4 @@
-"""What ``train`` costs above a bare loop, and how near it comes to the floor in a few seconds."""
+"""The overhead of ``train`` over a bare loop, and how close it gets to the entropy floor."""
 
 import math
 import time
@@ -20,7 +20,7 @@ def make() -> TinyTransformer:
 
 
 def batches(count: int):
-    """Fresh sentences at every step, for ``train``."""
+    """New sentences at every step, for ``train``."""
 
     def batch(step, generator):
         sentences = LANGUAGE.sample(count, generator)
@@ -30,7 +30,7 @@ def batches(count: int):
 
 
 def bare(steps: int, seed: int) -> torch.nn.Module:
-    """What ``train`` does, without anything that makes it safe."""
+    """What ``train`` does, without its checks."""
     model, generator = seeded(make, seed), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
     losses, batch = [], batches(64)
@@ -59,7 +59,7 @@ def to_the_floor(seed: int, steps: int = 400) -> tuple[float, float]:
 
 
 def run(repeats: int = 20) -> None:
-    """The loop against a bare one in turn; then three runs to the floor."""
+    """Compare the loops in alternation; then three runs to the floor."""
     torch.set_num_threads(1)
     ours = seeded(make, 3)
     train(ours, batches(64), steps=5, lr=0.01, seed=3)

@@ -26,14 +26,7 @@ def browser():
 @pytest.fixture(scope="package")
 def home(tmp_path_factory):
     """The home of a learner whose own Jupyter and IPython are set up so as to break the course."""
-    home = tmp_path_factory.mktemp("home")
-    for trap in (".jupyter/jupyter_server_config.py", ".ipython/profile_default/startup/trap.py"):
-        (home / trap).parent.mkdir(parents=True)
-        (home / trap).write_text("raise SystemExit('the course reads the learner's own settings')")
-    kernel = home / ".local/share/jupyter/kernels/python3/kernel.json"
-    kernel.parent.mkdir(parents=True)
-    kernel.write_text('{"argv": ["false"], "display_name": "Theirs", "language": "python"}')
-    return home
+    return lab_server.set_traps(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="package")

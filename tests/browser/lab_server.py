@@ -1,4 +1,4 @@
-"""The course's JupyterLab, started as `make lab` starts it, in a copy of the repository."""
+"""The course's JupyterLab, started as `make edit` starts it, in a copy of the repository."""
 
 import os
 import re
@@ -10,8 +10,10 @@ import sys
 import time
 import uuid
 from contextlib import contextmanager
+from pathlib import Path
 
-from support import ROOT
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for the scripts that import this
+from support import ROOT, run  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CHROMIUM_FLAGS = [
@@ -29,8 +31,7 @@ CHROMIUM_FLAGS = [
 def git(folder, *words):
     """What git says in a folder."""
     who = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
-    command = ["git", *who, *words]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    return run("git", *who, *words, cwd=folder)
 
 
 def copy_repository(target):
@@ -50,29 +51,51 @@ def open_browser(playwright):
     return playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
 
 
-@contextmanager
-def running_lab(folder, home, *more):
-    """Run `make lab` in a folder with this Python, for a user whose home is `home`.
+# Settings of a learner's own, with which no server, no kernel and no code would run.
+SERVER = ".jupyter/jupyter_server_config.py"
+STARTUP = ".ipython/profile_default/startup/trap.py"
+KERNEL = ".local/share/jupyter/kernels/python3/kernel.json"
+TRAPS = {
+    SERVER: "raise SystemExit('the settings in ~/.jupyter are read')",
+    STARTUP: "import os\n\nos._exit(3)",
+    KERNEL: '{"argv": ["false"], "display_name": "Theirs", "language": "python"}',
+}
 
-    Yields its address, which has the token in it.
-    """
-    python = shlex.quote(sys.executable)
-    arguments = " ".join(["--no-browser", "--expose-app-in-browser", *more])
-    command = ["make", "lab", "SETUP=", f"PY={python}", f"ARGS={arguments}"]
-    # Not our own environment: when these tests run under make, its variables are in there.
-    environment = {
+
+def set_traps(home, names=TRAPS):
+    """Write these settings into a home, or only some of them."""
+    for name in names:
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(TRAPS[name], encoding="utf-8")
+    return home
+
+
+def environment(home):
+    """Environment of a user with that home; not ours, in which make leaves its variables."""
+    return {
         "PATH": os.environ["PATH"],
         "LANG": "C.UTF-8",
         "HOME": str(home),
         "JUPYTER_PATH": str(home / ".local/share/jupyter"),
         "JUPYTER_CONFIG_PATH": str(home / ".jupyter"),
     }
+
+
+@contextmanager
+def running_lab(folder, home, *more):
+    """Run `make edit` in a folder with this Python, for a user whose home is `home`.
+
+    Yields its address, which has the token in it.
+    """
+    python = shlex.quote(sys.executable)
+    arguments = " ".join(["--no-browser", "--expose-app-in-browser", *more])
+    command = ["make", "edit", "SETUP=", f"PY={python}", f"ARGS={arguments}"]
     log = home / "lab.log"
-    with log.open("w") as output:
+    with log.open("w", encoding="utf-8") as output:
         lab = subprocess.Popen(
             command,
             cwd=folder,
-            env=environment,
+            env=environment(home),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -80,9 +103,15 @@ def running_lab(folder, home, *more):
         )
     try:
         deadline = time.monotonic() + 60
-        while not (address := re.search(r"http://127\.0\.0\.1:\S+token=\w+", log.read_text())):
-            assert lab.poll() is None, f"make lab ended:\n{log.read_text()}"
-            assert time.monotonic() < deadline, f"make lab gave no address:\n{log.read_text()}"
+        while not (
+            address := re.search(
+                r"http://127\.0\.0\.1:\S+token=\w+", log.read_text(encoding="utf-8")
+            )
+        ):
+            assert lab.poll() is None, f"make edit ended:\n{log.read_text(encoding='utf-8')}"
+            assert time.monotonic() < deadline, (
+                f"make edit gave no address:\n{log.read_text(encoding='utf-8')}"
+            )
             time.sleep(0.1)
         yield address[0]
     finally:

@@ -23,7 +23,8 @@ def use_dark_theme(folder):
     """Choose the theme in the course's Lab, as its Settings menu does."""
     settings = folder / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension"
     settings.mkdir(parents=True)
-    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": "JupyterLab Dark"}))
+    theme = json.dumps({"theme": "JupyterLab Dark"})
+    (settings / "themes.jupyterlab-settings").write_text(theme, encoding="utf-8")
 
 
 def shoot(page, stem, folder):

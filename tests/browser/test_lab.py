@@ -2,14 +2,29 @@
 
 import json
 import shutil
+import sys
 from collections import Counter
 
 import pytest
+from support import SOURCES, run
 
-from .lab_server import ROOT, ask, git, open_file, run_all, save
+from .lab_server import (
+    KERNEL,
+    SERVER,
+    STARTUP,
+    TRAPS,
+    ask,
+    environment,
+    git,
+    open_file,
+    run_all,
+    save,
+    set_traps,
+)
 
 FIRST = "course/01_static_embeddings"
-PAIRS = sorted(f"course/{path.stem}" for path in ROOT.glob("course/0*.py"))
+PAIRS = [f"course/{path.stem}" for path in SOURCES]
+WIDGETS = ".jp-OutputArea-output > .jupyter-widgets"
 
 
 def changed(copy):
@@ -26,8 +41,10 @@ def kinds(notebook):
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_running_and_saving_a_notebook_changes_no_file(page, address, copy, pair):
-    stored = json.loads((copy / f"{pair}.ipynb").read_text())
+    stored = json.loads((copy / f"{pair}.ipynb").read_text(encoding="utf-8"))
     open_file(page, address, f"{pair}.ipynb")
+    ask(page, "await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;")
+    assert not ask(page, "return panel.context.model.dirty;"), "opening it has changed it"
     shown = run_all(page)
     save(page)
     assert kinds(shown) == kinds(stored)
@@ -36,23 +53,37 @@ def test_running_and_saving_a_notebook_changes_no_file(page, address, copy, pair
     # An explorer is there to be touched, not only as its still picture.
     explorers = sum("explorer" in cell["metadata"].get("tags", []) for cell in stored["cells"])
     page.wait_for_function(
-        "n => document.querySelectorAll('.jp-OutputArea-output > .jupyter-widgets').length >= n",
-        arg=explorers,
+        "([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, explorers]
     )
     assert page.get_by_text("Error displaying widget").count() == 0
 
 
-def test_a_second_run_changes_no_file_either(page, address, copy):
-    open_file(page, address, f"{FIRST}.ipynb")
+def test_after_a_second_run_a_save_and_a_reload_all_widgets_are_there(page, address, copy):
+    path = "course/02_queries_keys_values.ipynb"
+    open_file(page, address, path)
     first = run_all(page)
     second = run_all(page)
-    save(page)
     assert first["cells"] != second["cells"]  # Lab counts on
+    before = page.locator(WIDGETS).count()
+    matrices = page.locator(f"{WIDGETS} input[type=number]").count()
+    assert before > 5 and matrices > 5
+    save(page)
+    assert changed(copy) == []
+    open_file(page, address, path)
+    page.wait_for_function(
+        "([css, n]) => document.querySelectorAll(css).length == n", arg=[WIDGETS, before]
+    )
+    page.wait_for_function(
+        "([css, n]) => document.querySelectorAll(css).length == n",
+        arg=[f"{WIDGETS} input[type=number]", matrices],
+    )
+    assert page.get_by_text("Error displaying widget").count() == 0
+    save(page)
     assert changed(copy) == []
 
 
 def test_the_py_opens_as_the_same_notebook(page, address, copy):
-    stored = json.loads((copy / f"{FIRST}.ipynb").read_text())
+    stored = json.loads((copy / f"{FIRST}.ipynb").read_text(encoding="utf-8"))
     open_file(page, address, f"{FIRST}.py", viewer="Jupytext Notebook")
     assert kinds(run_all(page)) == kinds(stored)
     save(page)
@@ -67,7 +98,7 @@ def test_an_edit_to_either_as_a_notebook_is_saved_to_both(page, address, copy, e
     save(page)
     assert changed(copy) == [f" M {FIRST}.ipynb", f" M {FIRST}.py"]
     for file in (f"{FIRST}.py", f"{FIRST}.ipynb"):
-        assert "# Another title" in (copy / file).read_text(), file
+        assert "# Another title" in (copy / file).read_text(encoding="utf-8"), file
 
 
 def test_an_edit_to_the_py_as_text_is_saved_to_both(page, address, copy):
@@ -77,11 +108,13 @@ def test_an_edit_to_the_py_as_text_is_saved_to_both(page, address, copy):
     for ending in (".py", ".ipynb"):
         shutil.copy(copy / f"{FIRST}{ending}", copy / f"{pair}{ending}")
     open_file(page, address, f"{pair}.py")
-    edited = (copy / f"{pair}.py").read_text() + "\n# %% [markdown]\n# The very end.\n"
+    edited = (copy / f"{pair}.py").read_text(
+        encoding="utf-8"
+    ) + "\n# %% [markdown]\n# The very end.\n"
     ask(page, "panel.context.model.sharedModel.setSource(argument)", edited)
     save(page)
     for ending in (".py", ".ipynb"):
-        assert "The very end." in (copy / f"{pair}{ending}").read_text(), ending
+        assert "The very end." in (copy / f"{pair}{ending}").read_text(encoding="utf-8"), ending
 
 
 def test_reading_and_saving_a_module_of_the_package_changes_no_file(page, address, copy):
@@ -103,8 +136,22 @@ def test_the_learners_own_jupyter_is_neither_read_nor_changed(page, address, hom
     page.locator(".jp-NotebookPanel h1").first.wait_for()
     theirs = {".jupyter", ".ipython", ".local"}
     files = [path.relative_to(home) for path in home.rglob("*") if path.is_file()]
-    assert sorted(str(path) for path in files if path.parts[0] in theirs) == [
-        ".ipython/profile_default/startup/trap.py",
-        ".jupyter/jupyter_server_config.py",
-        ".local/share/jupyter/kernels/python3/kernel.json",
-    ]
+    assert {path.as_posix() for path in files if path.parts[0] in theirs} == set(TRAPS)
+
+
+START = "from jupyter_client.manager import start_new_kernel; start_new_kernel()"
+
+
+@pytest.mark.parametrize(
+    ("trap", "words", "status", "said"),
+    [
+        (SERVER, ["-m", "jupyterlab", "--no-browser"], 1, "the settings in ~/.jupyter are read"),
+        (STARTUP, ["-m", "IPython", "-c", "print(1)"], 3, ""),
+        (KERNEL, ["-c", START], 1, "Kernel died"),
+    ],
+)
+def test_each_trap_springs_where_the_learners_own_settings_are_read(
+    tmp_path, trap, words, status, said
+):
+    home = environment(set_traps(tmp_path, [trap]))
+    assert said in run(sys.executable, *words, env=home, ok=(status,), timeout=60)

@@ -9,7 +9,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 
 SETUP = """
 from collections import namedtuple
-from attnlab.lab import Explorer, choice, phrase, plots, predict, progress, slider, toggle
+from attnlab.lab import Explorer, choice, typed, plots, predict, progress, slider, toggle
 
 class Exercise:
     number, name, variables = "1.1", "lookup", ("my_lookup",)
@@ -18,10 +18,11 @@ class Exercise:
         return namedtuple("Verdict", "status message")("done", "Right.")
 """
 ASK = """
-vote = predict("What is 2 + 2?", {"22": "Those are letters.", "4": "", "5": "<b>too much</b>"})
+reasons = {"22": "Those are letters.", "4": "", "5": "<b>too much</b>"}
+vote = predict("What is 2 + 2?", reasons, key="4")
 vote"""
 NUMBER = """
-number = predict("What is 1 + 1?")
+number = predict("What is 1 + 1?", key="2")
 number"""
 KNOBS = """
 picture, axes = plots.panels(1)
@@ -32,7 +33,7 @@ def show(n, c, t, p):
     return f"n is {n}, {c}, {t}, {p}."
 
 Explorer(picture, show, goal="Move.", n=slider(0, 9, 0), c=choice("ab"), t=toggle(False),
-         p=phrase("it"))"""
+         p=typed("it"))"""
 
 
 def write(copy, name, *cells):
@@ -44,36 +45,48 @@ def write(copy, name, *cells):
     return name
 
 
-def test_a_vote_is_answered_by_keyboard_and_by_mouse(page, address, copy):
-    open_file(page, address, write(copy, "own.ipynb", SETUP, ASK, "vote.answer(str(2 + 2))"))
+def test_a_reveal_waits_for_a_vote_by_mouse_or_keyboard(page, address, copy):
+    cells = SETUP, ASK, 'vote.reveal(str(2 + 2), "Numbers are **added**.")'
+    open_file(page, address, write(copy, "own.ipynb", *cells))
     run_all(page)
-    told = page.locator('.attnlab [role="status"]')
-    playwright.expect(told).to_have_text("")  # nobody has voted: nothing is said
-    first, right, last = page.locator(".widget-toggle-button").all()
-    first.click()
-    playwright.expect(told).to_have_text("You said “22”, it is “4”. Those are letters.")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    playwright.expect(told).to_have_text("You said “4”: right.")
-    last.click()  # and what an option says of itself is text
-    playwright.expect(told).to_have_text("You said “5”, it is “4”. <b>too much</b>")
-    run_all(page)  # the vote stays, and the answer stands below what computes it, too
-    answer = page.locator('.jp-OutputArea-output:not(:has(.jupyter-widgets)) [role="status"]')
-    playwright.expect(answer).to_have_text("You said “5”, it is “4”. <b>too much</b>")
+    question = page.get_by_role("group", name="What is 2 + 2?")
+    revealed = page.locator(".attnlab-prediction .reveal")
+    playwright.expect(page.get_by_text("Vote above first.")).to_be_visible()
+    playwright.expect(revealed).to_be_hidden()
+    question.get_by_label("22").check()
+    playwright.expect(page.get_by_role("status")).to_contain_text("Noted.")
+    playwright.expect(revealed).to_contain_text("22 (your vote) Those are letters.")
+    playwright.expect(revealed).to_contain_text("4 (✓ right)")
+    playwright.expect(revealed.locator("strong")).to_have_text("added")
+    page.keyboard.press("ArrowDown")  # as radio buttons do
+    playwright.expect(revealed).to_contain_text("4 (✓ right, your vote)")
+    question.get_by_label("5").check()  # and what an option says of itself is text
+    playwright.expect(revealed).to_contain_text("5 (your vote) <b>too much</b>")
+    run_all(page)  # the vote stays
+    playwright.expect(question.get_by_label("5")).to_be_checked()
+    playwright.expect(page.locator(".attnlab-prediction .reveal")).to_be_visible()
+
+
+def test_who_does_not_want_to_vote_can_see_it_anyway(page, address, copy):
+    open_file(page, address, write(copy, "own.ipynb", SETUP, NUMBER, "number.reveal(1.5)"))
+    run_all(page)
+    revealed = page.locator(".attnlab-prediction .reveal")
+    playwright.expect(revealed).to_be_hidden()
+    page.get_by_role("button", name="Show anyway").click()
+    playwright.expect(revealed).to_contain_text("Computed: 1.5.")
 
 
 def test_a_typed_number_is_read_with_its_comma(page, address, copy):
-    open_file(page, address, write(copy, "own.ipynb", SETUP, NUMBER, "number.answer(1.5)"))
+    open_file(page, address, write(copy, "own.ipynb", SETUP, NUMBER, "number.reveal(1.5)"))
     run_all(page)
-    field = page.locator(".attnlab input")
+    field = page.get_by_label("What is 1 + 1?")
     field.fill("1,5")
     field.press("Enter")
-    told = page.locator('.attnlab [role="status"]')
-    playwright.expect(told).to_have_text("You said 1.5, computed is 1.5: right.")
+    revealed = page.locator(".attnlab-prediction .reveal")
+    playwright.expect(revealed).to_contain_text("You said 1,5. Computed: 1.5. Right.")
     field.fill("much")
     field.press("Enter")
-    alert = page.locator('.attnlab [role="alert"]')
-    playwright.expect(alert).to_contain_text("“much” is not a number")
+    playwright.expect(page.get_by_role("status")).to_contain_text("“much” is not a number")
 
 
 NOTEBOOK = """() => JSON.stringify([
@@ -88,7 +101,7 @@ def test_keys_in_votes_and_knobs_are_no_shortcuts_of_lab(page, address, copy):
     open_file(page, address, write(copy, "own.ipynb", SETUP, ASK, NUMBER, KNOBS, "1"))
     run_all(page)
     controls = [
-        page.locator(".widget-toggle-button").first,
+        page.get_by_label("22"),
         page.get_by_placeholder("a number, then Enter"),
         page.get_by_role("slider"),
         page.get_by_role("checkbox"),

@@ -6,7 +6,6 @@ import pydoc
 import re
 
 import jupytext
-import nbformat
 import pytest
 from support import NOTEBOOKS, SOURCES
 
@@ -72,23 +71,6 @@ def test_run_all_leaves_every_exercise_undone_and_every_solution_right(path):
         for cell in cells(path, tag):
             last = [o.data["text/plain"] for o in cell.outputs if o.output_type == "execute_result"]
             assert last[0].startswith(start), cell.source
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_three_predictions_wait_for_a_vote_and_are_answered_in_a_later_cell(path):
-    asked, answered = {}, {}
-    for n, cell in enumerate(nbformat.read(path, as_version=4).cells):
-        for node in ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []:
-            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("predict("):
-                asked[node.targets[0].id] = n
-                assert cell.source.rstrip().endswith(f"\n{node.targets[0].id}")  # it is shown
-                reasons = any(isinstance(part, ast.Dict) for part in ast.walk(node))
-                assert not reasons or cell.metadata.jupyter.source_hidden  # they would tell
-            elif isinstance(node, ast.Attribute) and node.attr == "answer":
-                answered[ast.unparse(node.value)] = n
-    assert len(asked) >= 3
-    assert asked.keys() == answered.keys()
-    assert all(asked[vote] < answered[vote] for vote in asked)
 
 
 def test_each_exercise_explains_itself():

@@ -22,7 +22,7 @@ RELEASE = threading.Event()  # ends what would never end
 
 
 @pytest.fixture(autouse=True)
-def no_thread_outlives_its_test():
+def no_thread_outlives_its_test(patient):
     before = set(threading.enumerate())
     RELEASE.clear()
     yield
@@ -129,7 +129,7 @@ def test_an_answer_that_never_ends_is_late(impatient, answer, message):
     assert (verdict.status, verdict.message) == (Status.LATE, message)
     assert repr(verdict) == f"✗ {message}" and not verdict
     assert process() == before
-    sandbox.LIMIT = 5.0
+    sandbox.LIMIT = 60.0
     assert checks.masked_softmax(softmax)
 
 
@@ -158,14 +158,6 @@ def test_a_slow_answer_is_waited_for():
     assert checks.masked_softmax(lambda s, m: (time.sleep(0.06), softmax(s, m))[1])
 
 
-def test_threads_do_not_pile_up():
-    before = threading.active_count()
-    for _ in range(20):
-        checks.masked_softmax(softmax)
-        checks.masked_softmax(lambda s, m: 1 / 0)
-    assert threading.active_count() <= before
-
-
 def test_an_answer_that_calls_its_own_check_becomes_a_verdict():
     def answer(scores, mask):
         return checks.masked_softmax(answer)
@@ -182,12 +174,14 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_stops_an_answer_that_never_ends(ctrl_c, monkeypatch):
-    monkeypatch.setattr(sandbox, "LIMIT", 60)
+def test_ctrl_c_stops_an_answer_that_never_ends(ctrl_c):
+    def answer(scores, mask):
+        _thread.interrupt_main()
+        loops()
+
     before = process()
-    threading.Timer(0.2, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        checks.masked_softmax(loops)
+        checks.masked_softmax(answer)
     assert process() == before
     assert checks.masked_softmax(softmax)
 

@@ -1,10 +1,8 @@
 """Every figure of the curriculum is printed or asserted in the notebook it belongs to."""
 
-import json
-
 import jupytext
 import pytest
-from support import COURSE
+from support import COURSE, code_cells, each_notebook, read
 
 # As printed, or as it stands in an assertion.
 FIGURES = {
@@ -110,29 +108,21 @@ FIGURES = {
 }
 
 
-def said(name: str) -> str:
-    """What a notebook prints and what it asserts."""
-    notebook = json.loads((COURSE / f"{name}.ipynb").read_text())
+def printed_or_asserted(notebook):
     lines = []
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            lines += [x for x in "".join(cell["source"]).splitlines() if x.startswith("assert")]
-            for output in cell["outputs"]:
-                text = output.get("text") or output.get("data", {}).get("text/plain", "")
-                lines += "".join(text).splitlines()
+    for cell in code_cells(notebook):
+        lines += [line for line in cell.source.splitlines() if line.startswith("assert")]
+        for output in cell.outputs:
+            text = output.get("text") or output.get("data", {}).get("text/plain", "")
+            lines += text.splitlines()
     return "\n".join(lines)
 
 
-def test_every_notebook_has_its_figures():
-    """One entry for each notebook of the course."""
-    assert sorted(FIGURES) == sorted(path.stem for path in COURSE.glob("0*.ipynb"))
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_figures_of_the_curriculum_are_printed_or_asserted(name):
+@each_notebook
+def test_the_figures_of_the_curriculum_are_printed_or_asserted(path):
     """A missing one is named."""
-    text = " ".join(said(name).split())  # a matrix is printed on several lines
-    figures = [" ".join(line.split()) for line in FIGURES[name].strip().splitlines()]
+    text = " ".join(printed_or_asserted(read(path)).split())  # a matrix is printed on several lines
+    figures = [" ".join(line.split()) for line in FIGURES[path.stem].strip().splitlines()]
     assert not [figure for figure in figures if figure not in text]
 
 

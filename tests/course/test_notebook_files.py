@@ -10,7 +10,17 @@ import tomllib
 import jupytext
 import nbformat
 import pytest
-from support import ROOT
+from support import (
+    COURSE,
+    IGNORED,
+    NOTEBOOKS,
+    ROOT,
+    SOURCES,
+    code_cells,
+    each_notebook,
+    each_source,
+    read,
+)
 
 NAMES = [
     "01_static_embeddings",
@@ -21,16 +31,7 @@ NAMES = [
     "06_tiny_trainer_and_kv_cache",
 ]
 TAGS = {"explorer", "exercise", "solution", "predict", "further", "setup", "check", "progress"}
-IGNORED = "nbval-ignore-output"
-SOURCES = sorted((ROOT / "course").glob("0*.py"))
-NOTEBOOKS = [source.with_suffix(".ipynb") for source in SOURCES]
-
-each_source = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-
-
-def code_cells(notebook):
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+TAGS |= {"proof", "reveal"}
 
 
 def faults(notebook):
@@ -71,12 +72,14 @@ def faults(notebook):
 
 def test_the_course_is_these_six_pairs():
     assert [source.stem for source in SOURCES] == NAMES
-    assert sorted((ROOT / "course").glob("*.ipynb")) == NOTEBOOKS
+    assert sorted(path.name for path in COURSE.glob("[!._]*")) == sorted(
+        name + ending for name in NAMES for ending in (".py", ".ipynb")
+    )
 
 
 @each_notebook
 def test_every_cell_was_run_in_order_and_stores_only_what_stays_the_same(path):
-    assert faults(nbformat.read(path, as_version=4)) == []
+    assert faults(read(path)) == []
 
 
 def spoilt(notebook, what):
@@ -138,14 +141,16 @@ def test_a_notebook_with_one_thing_wrong_is_refused(what):
 @each_notebook
 def test_jupytexts_settings_in_a_notebook_are_the_projects(path):
     # Where they differ, JupyterLab refuses to open the pair; `make notebooks` mends it.
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["jupytext"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "jupytext"
+    ]
     filters = {key: value for key, value in settings.items() if key.endswith("_filter")}
-    assert nbformat.read(path, as_version=4).metadata.jupytext == filters
+    assert read(path).metadata.jupytext == filters
 
 
 @each_source
 def test_the_header_of_a_source_is_the_kernel_and_nothing_else(source):
-    assert source.read_text().split("\n")[:7] == [
+    assert source.read_text(encoding="utf-8").split("\n")[:7] == [
         "# ---",
         "# jupyter:",
         "#   kernelspec:",
@@ -193,7 +198,7 @@ def test_each_banned_line_is_found(line):
 def test_every_code_cell_has_a_title_and_only_known_tags(source):
     cells = code_cells(jupytext.read(source))
     assert [cell.source for cell in cells if not cell.metadata.get("title")] == []
-    known = {"title", "tags", "jupyter", "lines_to_next_cell"}
+    known = {"title", "tags", "jupyter", "slideshow", "lines_to_next_cell"}
     unknown = {cell.metadata["title"]: set(cell.metadata) - known for cell in cells}
     assert not any(unknown.values()), f"jupytext takes a title's = for a setting: {unknown}"
     titles = [cell.metadata["title"] for cell in cells]
@@ -216,9 +221,7 @@ def test_nbval_ignores_at_most_six_cells_and_each_says_why():
 
 def test_no_printed_claim_came_out_false_but_those_meant_to():
     """Claims are printed as "what is claimed: True". On a rebuild one could turn, and be stored."""
-    outputs = (
-        o for path in NOTEBOOKS for c in code_cells(nbformat.read(path, 4)) for o in c.outputs
-    )
+    outputs = (o for path in NOTEBOOKS for c in code_cells(read(path)) for o in c.outputs)
     lines = (line for o in outputs for line in o.get("text", "").splitlines())
     assert [line for line in lines if line.endswith(": False")] == [
         "with a causal mask still the same: False",

@@ -1,40 +1,14 @@
-"""The two files of a pair tell the same: cell by cell, their kind, their source and their tags."""
-
-from itertools import zip_longest
+"""The two files of a pair agree: cell by cell, their kind, their source and their tags."""
 
 import jupytext
 import pytest
-from support import SOURCES
+from support import ROOT, each_source, load
+
+differences = load(ROOT / ".jupyter/attnlab_notebooks.py").pair_differences
 
 
-def told(cell):
-    """What both files must agree on, in lines."""
-    if cell is None:
-        return ["no such cell"]
-    metadata = cell.metadata
-    return [
-        f"{cell.cell_type} cell titled {metadata.get('title')}",
-        f"tags {metadata.get('tags', [])}, {dict(metadata.get('jupyter', {}))}",
-        *cell.source.splitlines(),
-    ]
-
-
-def differences(source):
-    """Where the .ipynb beside a .py differs from it: file, cell, and the first line that does."""
-    script = jupytext.read(source).cells
-    notebook = jupytext.read(source.with_suffix(".ipynb")).cells
-    found = []
-    for number, pair in enumerate(zip_longest(script, notebook), start=1):
-        lines = zip_longest(*map(told, pair), fillvalue="nothing")
-        for here, there in lines:
-            if here != there:
-                found.append(f"{source.stem}, cell {number}: {here} (.py), {there} (.ipynb)")
-                break
-    return found
-
-
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_both_files_of_a_pair_tell_the_same(source):
+@each_source
+def test_both_files_of_a_pair_agree(source):
     if found := differences(source):
         pytest.fail("\n".join(["`make notebooks` writes the .ipynb from the .py.", *found]))
 
@@ -55,7 +29,7 @@ x
 def pair(tmp_path):
     """A small pair that agrees."""
     source = tmp_path / "small.py"
-    source.write_text(SCRIPT)
+    source.write_text(SCRIPT, encoding="utf-8")
     jupytext.write(jupytext.read(source), source.with_suffix(".ipynb"))
     assert differences(source) == []
     return source
@@ -67,13 +41,15 @@ def pair(tmp_path):
         ("Some words", "Other words", 1),
         ("x = 1", "x = 2", 2),
         ('["setup"]', '["check"]', 2),
+        ("%% Two", '%% Two slideshow={"slide_type": "slide"}', 3),
+        ("%% Two", '%% Two jupyter={"source_hidden": true}', 3),
         ("%% Two", "%% Three", 3),
         ("# %% [markdown]", "# %% Code", 1),
         ("\n# %% Two\nx\n", "", 3),
     ],
 )
 def test_one_changed_word_is_found_in_its_cell(pair, before, after, cell):
-    pair.write_text(SCRIPT.replace(before, after))
+    pair.write_text(SCRIPT.replace(before, after), encoding="utf-8")
     found = differences(pair)
     assert len(found) == 1
     assert found[0].startswith(f"small, cell {cell}: ")

@@ -10,9 +10,7 @@ import re
 
 import nbformat
 import pytest
-from support import ROOT
-
-NOTEBOOKS = sorted((ROOT / "course").glob("0*.ipynb"))
+from support import NOTEBOOKS, code_cells, each_notebook, read
 
 # Numbers that no computation could give, and why: the short list of exceptions.
 PATTERNS = {
@@ -68,9 +66,7 @@ def constants(tree):
 
 def facts(notebook):
     """Every number that the notebook prints, and every number that it asserts."""
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
+    for cell in code_cells(notebook):
         for output in cell.outputs:
             words = output.get("text", "") or output.get("data", {}).get("text/plain", "")
             yield from ((value, decimals) for _, value, decimals, _ in numbers(words))
@@ -95,11 +91,7 @@ def unbound(notebook):
     return [written for written, *number in claims(notebook) if not borne_out(*number, known)]
 
 
-def read(path):
-    return nbformat.read(path, as_version=4)
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@each_notebook
 def test_every_number_in_the_prose_is_printed_or_asserted(path):
     assert [n for n in unbound(read(path)) if n not in EXCEPTIONS.get(path.stem, {})] == []
 
@@ -199,8 +191,7 @@ def test_other_outputs_make_the_prose_of_the_course_stale():
     stale = 0
     for notebook in map(read, NOTEBOOKS):
         silent = copy.deepcopy(notebook)
-        for cell in silent.cells:
-            if cell.cell_type == "code":
-                cell.outputs = []
+        for cell in code_cells(silent):
+            cell.outputs = []
         stale += len(unbound(silent)) - len(unbound(notebook))
     assert stale > 20

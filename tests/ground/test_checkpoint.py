@@ -278,7 +278,7 @@ def test_another_run(refused, stopped):
     sentence = f"{at} holds another model: body.norm is torch.float32 (12,), "
     refused(ValueError, sentence + "not torch.float64 (12,)", stopped, double)
     bare = seeded(TinyCausalAttention, 1)
-    sentence = f"{at} holds another model: emb.weight is not there, not torch.float32 (5, 12)"
+    sentence = f"{at} holds another model: emb.weight is absent, not torch.float32 (5, 12)"
     refused(ValueError, sentence, stopped, bare)
     frozen = seeded(WithDropout, 1)
     for name, p in frozen.named_parameters():

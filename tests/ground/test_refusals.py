@@ -231,7 +231,7 @@ REALS = {  # the call, and the limit that the number must be above
     "top_p": (lambda x: generated(temperature=1, top_p=x), None),
     "lr": (lambda x: trained(lr=x), 0),
     "clip": (lambda x: trained(clip=x), 0),
-    "schedule(step)": (lambda x: trained(schedule=lambda step: x), None),
+    "schedule": (lambda x: trained(schedule=lambda step: x), None),
 }
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 from attnlab.lab import plots
 from attnlab.lab.explorers import Explorer
-from attnlab.lab.knobs import choice, matrix, phrase, slider, toggle
+from attnlab.lab.knobs import choice, matrix, slider, toggle, typed
 from attnlab.lab.snapshot import as_now
 
 
@@ -63,7 +63,7 @@ KNOBS = {
     "words": (lambda: choice(["x", "yy", "zzz"]), ["yy", "zzz", "x"]),
     "pairs": (lambda: choice([("none", 0), ("some", 2)], 2), [0, 2]),
     "switch": (lambda: toggle(True), [False, True]),
-    "phrase": (lambda: phrase("river bank"), ["<unk> & $$ are strange", "", "猫"]),
+    "phrase": (lambda: typed("river bank"), ["<unk> & $$ are strange", "", "猫"]),
     "theirs": (lambda: widgets.Text("river bank"), ["<unk> & $$ are strange", "", "猫"]),
     "w": (lambda: matrix(2, 2), [((-3.0,) * 2,) * 2, ((0.0,) * 2,) * 2, ((3.0,) * 2,) * 2]),
     "vectors": (lambda: matrix(3, 2, row_names="rmb"), [((1.0, 2.0),) * 3, ((-3.0, 3.0),) * 3]),
@@ -615,7 +615,7 @@ def test_stop_is_only_where_there_is_something_to_stop():
 
 def test_three_hundred_moves_leave_nothing_behind():
     seen = Seen(w=matrix(2, 2), n=slider(0, 9, 1), real=slider(0.0, 1.0, 0.5), s=toggle(False),
-                c=choice(["x", "yy"]), text=phrase("a"), more=["s"], size=(3, 1.5))  # fmt: skip
+                c=choice(["x", "yy"]), text=typed("a"), more=["s"], size=(3, 1.5))  # fmt: skip
     explorer, knobs = seen.explorer, seen.explorer.knobs
     chance = random.Random(0)
     moves = [

@@ -7,7 +7,7 @@ import pytest
 import torch
 import traitlets
 
-from attnlab.lab.knobs import PRESETS, choice, matrix, number, phrase, slider, toggle
+from attnlab.lab.knobs import PRESETS, choice, matrix, number, slider, toggle, typed
 
 
 def ask(knob, do, **details):
@@ -104,8 +104,8 @@ def test_the_other_knobs_are_what_they_say():
     assert choice([("none", 0), ("some", 2)]).value == 0
     assert choice(["x", "yy"], "yy", label="which").description == "which"
     assert toggle(True, "causal mask").value is True
-    assert phrase("river bank").value == "river bank"
-    assert not phrase("river bank").continuous_update
+    assert typed("river bank").value == "river bank"
+    assert not typed("river bank").continuous_update
 
 
 # --- Matrix ---------------------------------------------------------------------------------

@@ -180,6 +180,14 @@ def test_names_below_the_axes_do_not_touch(draw, names):
         assert all(a.x1 < b.x0 for a, b in zip(numbers, numbers[1:], strict=False))
 
 
+def test_names_of_several_words_are_broken_into_lines_rather_than_set_aslant():
+    picture, axes = plots.panels(1, width=3.2)
+    bars = plots.bars(axes, ["river · money", "river · bank", "money · bank"], [1, 2, 3])
+    assert [text.get_text() for text in axes.get_xticklabels()][0] == "river ·\nmoney"
+    assert {text.get_rotation() for text in axes.get_xticklabels()} == {0}
+    assert bars.description == "river · money: 1.00, river · bank: 2.00, money · bank: 3.00."
+
+
 # --- Updating in place ----------------------------------------------------------------------
 
 WORDS = ["river", "money", "bank"]
@@ -298,10 +306,20 @@ def test_a_frame_shows_what_the_whole_figure_saved_to_a_file_shows():
     lines.band([0, 2], [0, 0.5], [0.5, 1])
     plots.heatmap(left, WORDS, WORDS, [[0.5, 0.25, 0.25], [-INF, 1, NAN], [0.1, 0.2, 0.7]])
     plots.vectors(middle, WORDS, [[1, 0], [0, 2], [2, 2]])
-    plots.bars(right, range(8), torch.ones(8))
-    saved = io.BytesIO()
-    picture.savefig(saved, format="png")  # before any frame was drawn
-    assert (np.asarray(Image.open(saved).convert("RGB")) == pixels(picture)).all()
+    plots.bars(right, range(8), torch.ones(8)).level(0.5, "half")
+    for each in picture, one(plots.vectors, "ab", [[1, 0], [0, 2]])[0]:
+        saved = io.BytesIO()
+        each.savefig(saved, format="png")  # before any frame was drawn
+        assert (np.asarray(Image.open(saved).convert("RGB")) == pixels(each)).all()
+
+
+def test_a_level_is_seen_in_front_of_a_bar():
+    picture, bars = one(plots.bars, "a", [1])
+    bars.level(0.5, "half")
+    image = pixels(picture)
+    x, y = bars.axes.transData.transform((0, 0.5))
+    around = image[image.shape[0] - round(y) - 3 : image.shape[0] - round(y) + 3]
+    assert around[:, round(x) - 20 : round(x) + 20].sum(axis=-1).min() < 100  # black, not blue
 
 
 @pytest.mark.parametrize("format", ["pdf", "svg"])
@@ -425,6 +443,16 @@ def test_numbers_that_are_not_finite_are_named_and_drawn_without_a_warning(draw,
     drawing.update(bad)
     picture.frame()
     assert drawing.description == described
+
+
+@pytest.mark.parametrize("lengths", [(2, 1), (1, 2), (2, 2)])
+def test_arrows_on_the_same_line_are_all_seen(lengths):
+    picture, _ = one(plots.vectors, "ab", [[length, 0] for length in lengths])
+    seen = pixels(picture).reshape(-1, 3)
+    for colour in plots.CYCLE[:2]:
+        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        # The letter alone is at most 30 pixels of pure colour.
+        assert (seen == rgb).all(axis=-1).sum() > 100, colour
 
 
 def test_the_name_of_an_arrow_that_cannot_be_drawn_is():
@@ -684,12 +712,14 @@ def test_a_picture_is_the_same_whatever_the_users_style(moment):
         picture, heat, large, arrows, bars, lines, path = every_kind()
         if moment == "before it is drawn":
             dict.update(matplotlib.rcParams, settings)
-        found.append(picture.frame())
+        found += [picture.description, picture.frame()]
         if moment == "while it is used":
             dict.update(matplotlib.rcParams, settings)
         heat.relabel("xyz", ["a longer one", "z"])
-        heat.update([[1, 0], [-INF, NAN], [0, 0.5]])
-        arrows.update([[2, 2], [-1, 0]])
+        heat.update([[1, 0], [-INF, NAN], [1e308, 0.5]])
+        large.update(np.full((6, 7), 1e308))
+        arrows.update([[1.7e308, 1.7e308], [5e-324, 0]])
+        bars.update([1e308, 0.5])
         lines.level(0.25, "another")
         lines.band([1, 2], [0, 0], [2, 2])
         found += [picture.frame(), picture.still()]

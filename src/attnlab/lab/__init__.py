@@ -5,7 +5,7 @@ Nothing in this folder knows about attention; it could serve another course.
 
 from attnlab.lab import plots
 from attnlab.lab.explorers import Explorer
-from attnlab.lab.knobs import choice, matrix, phrase, slider, toggle
+from attnlab.lab.knobs import choice, matrix, slider, toggle, typed
 from attnlab.lab.predictions import predict
 from attnlab.lab.progress import progress
 
@@ -13,7 +13,7 @@ __all__ = [
     "Explorer",
     "choice",
     "matrix",
-    "phrase",
+    "typed",
     "plots",
     "predict",
     "progress",

@@ -47,7 +47,7 @@ class Explorer(widgets.VBox):
         stills: settings, such as ``[{"seed": 1}, {"seed": 2}]``, that make the point on their own:
             a place without a kernel shows them one below the other, each with its sentence; an
             empty setting, as there is if none is given, is how the knobs stand.
-        knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, ``phrase``, or any widget with a
+        knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, ``typed``, or any widget with a
             ``value``.
 
     Attributes:

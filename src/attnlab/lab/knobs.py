@@ -117,7 +117,7 @@ def toggle(value: bool, label: str = "") -> widgets.Widget:
     return _plain(widgets.Checkbox, label, value=value, indent=False, layout=layout)
 
 
-def phrase(value: str, label: str = "") -> widgets.Widget:
+def typed(value: str, label: str = "") -> widgets.Widget:
     """A phrase to type; it counts when Enter is pressed or the field is left."""
     options = {"style": _WIDE, "layout": widgets.Layout(width="340px")}
     return _plain(widgets.Text, label, value=value, continuous_update=False, **options)

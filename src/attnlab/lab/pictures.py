@@ -34,12 +34,13 @@ for _name in ("backend", "backend_fallback", "interactive"):
 def own_settings() -> Iterator[None]:
     """Create and draw with the course's settings, whatever style the user has chosen.
 
-    Matplotlib reads some settings when an artist is created and others when it is drawn.
+    Matplotlib reads some settings when an artist is created and others when it is drawn; and
+    numpy would warn, or raise if told so, of overflow where a colour or place is computed.
     """
     users = {name: dict.__getitem__(matplotlib.rcParams, name) for name in _SETTINGS}
     dict.update(matplotlib.rcParams, _SETTINGS)  # without validating 300 values again
     try:
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        with np.errstate(all="ignore"):
             yield
     finally:
         dict.update(matplotlib.rcParams, users)

@@ -104,6 +104,7 @@ class Drawing:
         return np.empty(0)
 
     @property
+    @own_settings()
     def description(self) -> str:
         """What is shown, in words, read from the artists on the axes."""
         levels = (f"{name.get_text()} at {line.get_ydata()[0]:.2g}" for line, name in self._levels)
@@ -270,6 +271,7 @@ class Heatmap(Drawing):
             image.set(data=np.zeros(self.shape), extent=edges)
         self.axes.set(xlim=edges[:2], ylim=edges[2:])
 
+    @own_settings()
     def update(self, values: Any, mask: Any = None) -> None:
         """Show other numbers ``(S_q, S_k)``; ``-inf`` is a masked cell.
 
@@ -396,6 +398,7 @@ class Vectors(Drawing):
         if values is not None:
             self.update(values)
 
+    @own_settings()
     def update(self, values: Any) -> None:
         """Show other vectors ``(n, 2)``."""
         values = array(values, len(self.labels), 2)

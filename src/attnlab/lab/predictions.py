@@ -1,137 +1,210 @@
-"""Predictions: a question that takes a vote and, once it is computed, says what is behind it.
+"""Questions that a learner answers before a cell computes the answer, and what is said afterwards.
 
-Nothing here prints, waits or changes in a notebook that runs without a person.
+``predict`` stands alone in a cell. A later cell computes; after it a folded cell calls ``reveal``
+with what was computed. The page shows the reveal once there is a vote. A run without a person
+prints the same text every time.
 """
 
 import math
-from collections.abc import Iterable
 from html import escape
 from numbers import Real
 from typing import Any
 
-import ipywidgets as widgets
-from IPython.display import display
-from torch import Tensor
+import traitlets
+from markdown_it import MarkdownIt
 
+from attnlab.lab import cells
 from attnlab.lab.knobs import number
-from attnlab.lab.page import Screen, Shown, callout
+from attnlab.lab.page import OnPage, script
 
-_votes: dict[tuple, Any] = {}  # question and choices -> vote: Run All must not forget it
+_votes: dict[str, str] = {}  # question -> vote: running the cell again must not forget it
+_markdown = MarkdownIt("js-default")  # escapes HTML in what it is given
 
 
-class Prediction(Shown):
-    """A question that takes a vote and, when the answer is computed, says what is behind it."""
+class _Half(OnPage):
+    """A question or a reveal; its ``text/plain`` is its ``repr``."""
 
-    def __init__(self, question: str, choices: dict[str, str] | None, rtol: float):
-        self.question, self.choices, self.rtol = question, choices, rtol
-        self._key = (question, *(choices or ()))
-        self._truth: Any = None
-        super().__init__()
+    _esm = script("prediction")
+    question = traitlets.Unicode().tag(sync=True)
 
-    @property
-    def vote(self) -> Any:
-        """What the learner said, if anything."""
-        return _votes.get(self._key)
+    def __init__(self, **traits: Any):
+        super().__init__(**traits)
+        cells.register(self)
 
-    @vote.setter
-    def vote(self, value: Any) -> None:
-        if self.choices is not None and value not in self.choices:
-            raise ValueError(f"the vote must be one of {list(self.choices)} but is {value!r}")
-        _votes[self._key] = value
-        if self.screen is not None:
-            late = self._truth is not None  # Run All came first: the answer is known already
-            self.screen.status, self.screen.alert = self._feedback() if late else "", ""
+    def retire(self) -> None:
+        """Close the widget: its cell has run again."""
+        self.unobserve_all()
+        cells.close(self)
 
-    def answer(self, truth: Any) -> None:
-        """Say what the computation found; silent unless somebody has voted.
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        shown: Any = super()._repr_mimebundle_(**options)
+        return {**shown[0], "text/plain": repr(self)}, shown[1]
+
+
+class Prediction(_Half):
+    """A question with a few choices, for a number, or for a few words.
+
+    Attributes:
+        vote: what the learner chose or typed; empty if nothing yet.
+        key: the phrase or number that would give the answer away. A test looks for it in all that
+            is visible before the reveal.
+    """
+
+    options = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    placeholder = traitlets.Unicode().tag(sync=True)
+    vote = traitlets.Unicode().tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, question: str, reasons: dict[str, str], key: str, kind: str, rtol: float):
+        self.reasons, self.key, self.kind, self.rtol = reasons, key, kind, rtol
+        placeholder = {"number": "a number, then Enter", "words": "a few words, then Enter"}
+        super().__init__(
+            question=question, options=list(reasons), placeholder=placeholder.get(kind, "")
+        )
+        self.vote = _votes.get(question, "")
+
+    @traitlets.validate("vote")
+    def _check_vote(self, proposal: Any) -> str:
+        vote = proposal["value"].strip()
+        if vote and self.kind == "choice" and vote not in self.reasons:
+            raise traitlets.TraitError(f"the vote is one of {self.options}, not {vote!r}")
+        if vote and self.kind == "number":
+            try:
+                number(vote)
+            except ValueError as problem:
+                self.note = str(problem)
+                return self.vote
+        if vote:
+            self.note = "Noted. Run the next cell."
+            _votes[self.question] = vote
+        return vote
+
+    def reveal(self, truth: Any, seen: str = "") -> "Reveal":
+        """Say what is behind each choice, now that the answer has been computed.
 
         Args:
-            truth: one of the choices, or a finite number; best computed in the same cell.
+            truth: what was computed: one of the choices, a number, or, where words were asked
+                for, a sentence.
+            seen: what there was to see, in Markdown.
 
         Raises:
-            ValueError: if ``truth`` is none of the choices (the question is out of date) or not
-                finite.
-            TypeError: if a number is asked for and ``truth`` is not a number.
+            TypeError: if a number is asked for and ``truth`` is not one.
         """
-        if self.choices is not None:
-            if truth not in self.choices:
-                raise ValueError(f"the answer must be one of {list(self.choices)} but is {truth!r}")
-        else:
-            truth = truth.item() if isinstance(truth, Tensor) else truth
+        if self.kind == "number":
+            truth = truth.item() if hasattr(truth, "item") else truth
             if isinstance(truth, bool) or not isinstance(truth, Real):
                 raise TypeError(f"the answer must be a number, not {type(truth).__name__}")
-            if not math.isfinite(truth):
-                raise ValueError(f"the answer must be a finite number but is {truth}")
-        self._truth = truth
-        if self.vote is not None:
-            feedback = {
-                "text/html": f'<div role="status">{self._feedback()}</div>',
-                "text/plain": self._sentence()[0],
-            }
-            # The mark lets the hook that cleans a saved notebook take it out again.
-            display(feedback, raw=True, metadata={"attnlab": "vote"})
-
-    def _sentence(self) -> tuple[str, bool]:
-        vote, truth = self.vote, self._truth
-        if self.choices is None:
-            right = math.isclose(vote, truth, rel_tol=self.rtol, abs_tol=self.rtol / 10)
-            end = "right" if right else "not this time"
-            return f"You said {vote:.4g}, computed is {truth:.4g}: {end}.", right
-        reason = f" {self.choices[vote]}" if self.choices[vote] else ""
-        if vote == truth:
-            return f"You said “{vote}”: right.{reason}", True
-        return f"You said “{vote}”, it is “{truth}”.{reason}", False
-
-    def _feedback(self) -> str:
-        said, right = self._sentence()
-        return callout(escape(said), "good" if right else "bad")
+        return Reveal(self, truth, seen)
 
     def __repr__(self) -> str:
-        lines = ["[ a number ]"] if self.choices is None else [f"( ) {c}" for c in self.choices]
-        return "\n".join([self.question, *lines])
+        blank = {"number": "[ a number ]", "words": "[ a few words ]"}.get(self.kind)
+        return "\n".join(
+            [self.question, *([blank] if blank else map("( ) {}".format, self.options))]
+        )
 
-    def _build(self, screen: Screen) -> list[widgets.Widget]:
-        if self.choices is None:
-            said = "" if self.vote is None else f"{self.vote:g}"
-            field = widgets.Text(said, placeholder="a number, then Enter", continuous_update=False)
-        else:
-            # Not RadioButtons: the arrow keys that move between them belong to Lab's cells.
-            field = widgets.ToggleButtons(
-                options=list(self.choices), value=self.vote, style={"button_width": "initial"}
-            )
-        field.observe(lambda change: self._from_page(change["new"]), names="value")
-        field.tooltip = ""  # without one, the page shows "null"
-        question = widgets.HTML(f"<b>Predict:</b> {escape(self.question)}", tooltip="")
-        return [question, field, screen]
 
-    def _from_page(self, value: Any) -> None:
-        try:
-            self.vote = number(value) if self.choices is None else value
-        except ValueError as problem:
-            if self.screen is not None:
-                self.screen.alert = callout(escape(str(problem)), "bad")
+class Reveal(_Half):
+    """All choices with their reasons, the right one and the learner's own marked.
+
+    The page waits for a vote, or for *Show anyway*; ``text/plain`` and ``text/markdown`` do not.
+    """
+
+    content = traitlets.Unicode().tag(sync=True)
+    revealed = traitlets.Bool().tag(sync=True)
+
+    def __init__(self, asked: Prediction, truth: Any, seen: str):
+        self.asked, self.truth, self.seen = asked, truth, seen
+        super().__init__()
+        self._follow()
+        asked.observe(self._follow, names="vote")
+
+    def _follow(self, _: Any = None) -> None:
+        asked = self.asked
+        self.content = "\n".join([self._list(), self._verdict(), _markdown.render(self.seen)])
+        if asked.vote:
+            self.revealed = True
+            asked.note = "Noted. What is behind it stands below."
+
+    def _list(self) -> str:
+        rows = []
+        for choice, reason in self.asked.reasons.items():
+            kinds = [("right", choice == self.truth), ("yours", choice == self.asked.vote)]
+            marks = {"right": "✓ right", "yours": "your vote"}
+            said = ", ".join(marks[name] for name, holds in kinds if holds)
+            names = " ".join(name for name, holds in kinds if holds)
+            said = f" <b>({said})</b>" if said else ""
+            rows.append(f'<li class="{names}"><b>{escape(choice)}</b>{said} {escape(reason)}</li>')
+        return f"<ul>{''.join(rows)}</ul>" if rows else ""
+
+    def _verdict(self) -> str:
+        vote, truth, kind = self.asked.vote, self.truth, self.asked.kind
+        if kind == "choice":
+            return "" if truth in self.asked.reasons else f"<p>{escape(self._none_of_them())}</p>"
+        if not vote:
+            return f"<p>{escape(self._answer())}</p>"
+        near = f" {_nearness(number(vote), truth, self.asked.rtol)}" if kind == "number" else ""
+        return f"<p>You said {escape(vote)}. {escape(self._answer())}{near}</p>"
+
+    def _answer(self) -> str:
+        if self.asked.kind == "number":
+            return f"Computed: {self.truth:.4g}."
+        return f"Answer: {self.truth}" if self.truth else ""
+
+    def _none_of_them(self) -> str:
+        return f"With these numbers the answer is none of the choices: {self.truth}."
+
+    def __repr__(self) -> str:
+        marked = (
+            f"{'✓' if choice == self.truth else '·'} {choice}{': ' * bool(reason)}{reason}"
+            for choice, reason in self.asked.reasons.items()
+        )
+        lines = [self.asked.question, *marked]
+        if self.asked.kind != "choice":
+            lines += [self._answer()] if self._answer() else []
+        elif self.truth not in self.asked.reasons:
+            lines.append(self._none_of_them())
+        return "\n".join([*lines, *([self.seen] if self.seen else [])])
+
+
+def _nearness(said: float, truth: float, rtol: float) -> str:
+    """How near a predicted number was, in words."""
+    if math.isclose(said, truth, rel_tol=rtol, abs_tol=rtol / 10):
+        return "Right."
+    if not math.isfinite(truth) or truth == 0:
+        return f"You were {abs(said - truth):.2g} away."
+    return f"You were {abs(said - truth) / abs(truth):.0%} away."
 
 
 def predict(
-    question: str, choices: dict[str, str] | Iterable[str] | None = None, rtol: float = 0.05
+    question: str,
+    choices: dict[str, str] | None = None,
+    *,
+    key: str,
+    words: bool = False,
+    rtol: float = 0.05,
 ) -> Prediction:
-    """Ask before it is computed; ``answer``, in a later cell, says what is behind each choice.
+    """Ask before it is computed; ``reveal``, in a later cell, says what is behind each choice.
 
     Args:
         question: one sentence with a definite answer.
-        choices: each with the reason why somebody would say so, shown to who chose it (may be
-            empty). Without choices, a number is asked for.
-        rtol: relative tolerance within which a number counts as right.
+        choices: each with the reason why it is right or why somebody would say so. Without
+            choices a number is asked for.
+        key: the phrase or number that gives the answer away.
+        words: without choices, ask for a few words instead of a number.
+        rtol: relative error up to which a number counts as right.
 
-    >>> vote = predict("What is 2 + 2?", {"4": "", "22": "Those are letters, not numbers."})
+    >>> vote = predict("What is 2 + 2?", {"4": "", "22": "Those are letters."}, key="4")
     >>> vote
     What is 2 + 2?
     ( ) 4
     ( ) 22
-    >>> vote.answer(str(2 + 2))  # nobody has voted, so nothing is shown
+    >>> vote.reveal(str(2 + 2), "Numbers are added.")
+    What is 2 + 2?
+    ✓ 4
+    · 22: Those are letters.
+    Numbers are added.
     """
-    if choices is not None:
-        choices = dict(choices) if isinstance(choices, dict) else dict.fromkeys(choices, "")
-        if len(choices) < 2:
-            raise ValueError(f"a prediction needs at least two choices but has {len(choices)}")
-    return Prediction(question, choices, rtol)
+    if choices is not None and len(choices) < 2:
+        raise ValueError(f"a prediction needs at least two choices but has {len(choices)}")
+    kind = "choice" if choices is not None else "words" if words else "number"
+    return Prediction(question, choices or {}, key, kind, rtol)
