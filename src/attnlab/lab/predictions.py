@@ -96,11 +96,13 @@ class Prediction(_Half):
                 raise TypeError(f"the answer must be a number, not {type(truth).__name__}")
         return Reveal(self, truth, seen)
 
+    def answer(self, truth: Any) -> None:
+        """What cells of an earlier version call. The answer is revealed in another cell now."""
+
     def __repr__(self) -> str:
-        blank = {"number": "[ a number ]", "words": "[ a few words ]"}.get(self.kind)
-        return "\n".join(
-            [self.question, *([blank] if blank else map("( ) {}".format, self.options))]
-        )
+        choices = [f"( ) {choice}" for choice in self.options]
+        blanks = {"number": ["[ a number ]"], "words": ["[ a few words ]"]}
+        return "\n".join([self.question, *blanks.get(self.kind, choices)])
 
 
 class Reveal(_Half):
