@@ -127,7 +127,7 @@ def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path, fig
             assert f"JupyterLab is open in {folder}, and there is an update." in copy.stderr
             assert (folder / SECOND).read_bytes() == before
             again = attnlab("lab", folder, course, "--no-browser")
-            again = subprocess.run(again, **said)
+            again = subprocess.run(again, capture_output=True, encoding="utf-8")
             assert again.stdout.startswith("The course is open already: http://127.0.0.1:")
     saved = json.loads(before)
     assert "widget-view" in json.dumps(saved), "a save keeps the outputs with their widgets"
