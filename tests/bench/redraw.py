@@ -7,8 +7,7 @@ import torch
 from IPython.core.pylabtools import print_figure
 from report import alternate, line, show
 
-from attnlab.lab import plots
-from attnlab.lab import Explorer, slider
+from attnlab.lab import Explorer, plots, slider
 
 WORDS = "the cat sat on the mat".split()
 
