@@ -113,9 +113,7 @@ class Reveal(_Half):
             marks = {"right": "✓ right"} if choice == self.truth else {}
             marks |= {"yours": "your vote"} if choice == vote else {}
             said = f" <b>({', '.join(marks.values())})</b>" if marks else ""
-            row = (
-                f'<li class="{" ".join(marks)}"><b>{escape(choice)}</b>{said} {escape(reason)}</li>'
-            )
+            text = f"<b>{escape(choice)}</b>{said} {escape(reason)}"
             rows.append(f'<li class="{" ".join(marks)}">{text}</li>')
         said = f"You said {vote}. " if vote and not rows else ""
         near = f" {_nearness(number(vote), self.truth, self.asked.rtol)}" if said else ""
