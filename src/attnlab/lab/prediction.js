@@ -12,7 +12,7 @@ function question(model, el) {
   };
   const inputs = options.length
     ? options.map((value) => element("input", { type: "radio", name: group, value }))
-    : [element("input", { type: "text", placeholder: model.get("placeholder") })];
+    : [element("input", { type: "text", placeholder: "a number, then Enter" })];
   for (const input of inputs) input.addEventListener("change", () => say(input.value));
   const labels = options.length
     ? inputs.map((input, i) => element("label", {}, [input, element("span", { textContent: options[i] })]))
