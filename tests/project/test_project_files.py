@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from support import PLAIN, ROOT
 
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make here")  # Windows
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
