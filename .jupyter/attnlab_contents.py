@@ -1,4 +1,4 @@
-"""How the course's JupyterLab reads and writes files: as pairs, and clean."""
+"""How the course's JupyterLab reads and writes the two files of a notebook."""
 
 import math
 from copy import deepcopy
@@ -16,11 +16,11 @@ JupytextContents = build_async_jupytext_contents_manager_class(AsyncLargeFileMan
 
 
 class CourseContents(JupytextContents):
-    """Jupytext's pairs, with three differences.
+    """Jupytext's contents manager with three changes.
 
-    Only files that are two already are a pair. What a notebook is cleaned of on its way to the disk
-    comes back when the page is reloaded while its kernel runs. No edit to one file of a pair is
-    overwritten by the other.
+    An .ipynb and a .py are a pair only if both exist: no second file is created. Outputs that are
+    removed on saving, such as widgets, are restored when the page is reloaded while the kernel
+    runs. An edit to one file of a pair is never overwritten by the other file without a copy.
     """
 
     def __init__(self, *args, **kwargs):
@@ -29,27 +29,27 @@ class CourseContents(JupytextContents):
         self.outputs_in_page = {}
 
     def script(self, path):
-        """The .py of a pair, given either of its files; None for any other file."""
+        """The .py of a pair, given the path of either file; None for all other files."""
         path = Path(self._get_os_path(path.strip("/")))
         return path.with_suffix(".py") if notebooks.is_pair(path) else None
 
     async def get_config(self, path, use_cache=False):
-        """Jupytext's settings, with the formats of a pair for a pair and of a notebook else."""
+        """Jupytext's settings for a file; the two formats only if it is one of a pair."""
         config = await super().get_config(path, use_cache)
         config.formats = "ipynb,py:percent" if self.script(path) else ""
-        # `get` has settled which of the two files counts: their age is no reason to refuse them.
+        # `get` resolves differences: a newer .ipynb is no reason to refuse to open the pair.
         config.outdated_text_notebook_margin = math.inf
         return config
 
     async def get(self, path, content=True, type=None, **more):
-        """Read a file; see the class for what is special about a pair."""
+        """Read a file; for a pair, as the class says."""
         script = self.script(path)
         is_notebook = script and (type == "notebook" or (type is None and path.endswith(".ipynb")))
         if not (is_notebook and content):
             return await super().get(path, content=content, type=type, **more)
-        self.settle(script)
+        self.resolve(script)
         model = await super().get(path, content=content, type=type, **more)
-        # As the kernel will report it; otherwise opening a notebook would change it.
+        # JupyterLab would add it when the kernel starts, and then ask to save the notebook.
         model["content"].metadata.setdefault("language_info", dict(IPythonKernel.language_info))
         process, shown = self.outputs_in_page.get(script, (None, {}))
         if process and process == await self.kernel_process(path):
@@ -60,25 +60,21 @@ class CourseContents(JupytextContents):
         return model
 
     async def save(self, model, path=""):
-        """Write a file; see the class for what is special about a pair."""
+        """Write a file; for a pair, as the class says."""
         script = self.script(path)
+        if not script:
+            return await super().save(model, path)
         if model["type"] == "notebook":
-            # Not nbformat.reads: it would drop that the page's outputs are trusted.
+            # nbformat.reads would join the lines, too, but forget that the outputs are trusted.
             notebook = rejoin_lines(nbformat.from_dict(model["content"]))
             in_page = {cell.get("id"): deepcopy(cell.get("outputs")) for cell in notebook.cells}
-            file = script or Path(self._get_os_path(path.strip("/")))
-            notebooks.clean(notebook, notebooks.read(file.with_suffix(".ipynb")))
-            if script:
-                self.outputs_in_page[script] = (
-                    await self.kernel_process(path),
-                    {
-                        cell.get("id"): (deepcopy(cell.get("outputs")), in_page[cell.get("id")])
-                        for cell in notebook.cells
-                    },
-                )
+            notebooks.clean(notebook, notebooks.read(script.with_suffix(".ipynb")))
+            stored = {cell.get("id"): deepcopy(cell.get("outputs")) for cell in notebook.cells}
+            self.outputs_in_page[script] = (
+                await self.kernel_process(path),
+                {cell_id: (stored[cell_id], in_page[cell_id]) for cell_id in stored},
+            )
             return await super().save(model | {"content": notebook}, path)
-        if not script or model["type"] != "file":
-            return await super().save(model, path)
         # A .py that is saved in the text editor.
         if notebooks.holds_edits(script):
             copy = notebooks.keep_copy(script.with_suffix(".ipynb"))
@@ -88,12 +84,12 @@ class CourseContents(JupytextContents):
         return saved
 
     async def rename_file(self, old_path, new_path):
-        """Rename this file and no other: torch.ipynb must not get a torch.py beside it."""
+        """Rename this file only: a torch.py beside torch.ipynb would hide the package."""
         self.drop_paired_notebook(old_path.strip("/"))
         await self.super.rename_file(old_path, new_path)
 
-    def settle(self, script):
-        """Let the newer file of a pair count where the .ipynb has edits; keep the other."""
+    def resolve(self, script):
+        """If the .ipynb of a pair has edits, open the newer file and keep a copy of the older."""
         notebook = script.with_suffix(".ipynb")
         if not notebooks.read(notebook) or not notebooks.holds_edits(script):
             return
@@ -104,7 +100,7 @@ class CourseContents(JupytextContents):
         self.log.warning("%s differs from %s and is newer. A copy: %s", newer, older.name, copy)
 
     async def kernel_process(self, path):
-        """Number of the process that runs the kernel of a notebook; None if none does."""
+        """Process id of a notebook's kernel; None if it has none."""
         for session in await ensure_async(self.parent.session_manager.list_sessions()):
             if Path(session["path"]).with_suffix("") == Path(path.strip("/")).with_suffix(""):
                 kernel = self.parent.kernel_manager.get_kernel(session["kernel"]["id"])

@@ -335,27 +335,27 @@ shift_vote
 q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
 
 
-def rotate(x, position):  # one pair of coordinates, 1 radian per position
+def turn(x, position):  # one pair of coordinates, 1 radian per position
     c, s = math.cos(position), math.sin(position)
     return x @ torch.tensor([[c, s], [-s, c]])  # (2,) @ (2, 2) -> (2,)
 
 
 for m, n in [(3, 1), (103, 101), (3, 2), (1, 3)]:
-    print(f"positions {m:3} and {n:3}: score {rotate(q, m) @ rotate(k, n):.4f}")
+    print(f"positions {m:3} and {n:3}: score {turn(q, m) @ turn(k, n):.4f}")
 other = torch.tensor([0.1, 0.9])
-print(f"another key at 3 and 1:  score {rotate(q, 3) @ rotate(other, 1):.4f}")
-assert_close(rotate(q, 3) @ rotate(k, 1), rotate(q, 103) @ rotate(k, 101), atol=1e-4, rtol=0)
-assert_close(rotate(q, 3).norm(), q.norm())  # lengths are kept
-looped = torch.stack([rotate(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
+print(f"another key at 3 and 1:  score {turn(q, 3) @ turn(other, 1):.4f}")
+assert_close(turn(q, 3) @ turn(k, 1), turn(q, 103) @ turn(k, 101), atol=1e-4, rtol=0)
+assert_close(turn(q, 3).norm(), q.norm())  # lengths are kept
+looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
 assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
 
 # %% What is behind it: which scores are equal jupyter={"source_hidden": true} tags=["reveal"]
 changes = {
-    "both go 100 positions further": rotate(q, 103) @ rotate(k, 101),
-    "they change places, 1 and 3": rotate(q, 1) @ rotate(k, 3),
-    "another key, still at 1": rotate(q, 3) @ rotate(other, 1),
+    "both go 100 positions further": turn(q, 103) @ turn(k, 101),
+    "they change places, 1 and 3": turn(q, 1) @ turn(k, 3),
+    "another key, still at 1": turn(q, 3) @ turn(other, 1),
 }
-here = rotate(q, 3) @ rotate(k, 1)
+here = turn(q, 3) @ turn(k, 1)
 equal = [name for name, score in changes.items() if abs(score - here) < 1e-4]
 shift_vote.reveal(
     equal[0] if len(equal) == 1 else "none of these",
@@ -396,9 +396,9 @@ scores = plots.bars(right, ["score", "shifted"], title="Scores", limits=(-1.2, 1
 
 
 def show(query_at, key_at, shift, angle):
-    key = rotate(k, angle)  # the content of the key
-    here = (rotate(q, query_at) @ rotate(key, key_at)).item()
-    hands = rotate(q, query_at + shift), rotate(key, key_at + shift)
+    key = turn(k, angle)  # the content of the key
+    here = (turn(q, query_at) @ turn(key, key_at)).item()
+    hands = turn(q, query_at + shift), turn(key, key_at + shift)
     shifted = (hands[0] @ hands[1]).item()
     plane.update(torch.stack(hands))
     scores.update([here, shifted])
@@ -743,7 +743,7 @@ checks.add_positions(positions_solution)
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# The query will have been rotated five radians further than the key. Give the key those five radians from the start: rotate(q, 5).
+# The query will have been rotated five radians further than the key. Give the key those five radians from the start: turn(q, 5).
 # </details>
 #
 # Hint 3 is the folded solution below.
@@ -754,7 +754,7 @@ checks.far_key(my_key)
 
 # %% Exercise 5.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
-key_solution = rotate(torch.tensor([1.0, 0.5]), 5)  # (2,)
+key_solution = turn(torch.tensor([1.0, 0.5]), 5)  # (2,)
 checks.far_key(key_solution)
 
 # %% [markdown] tags=["further"]

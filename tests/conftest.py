@@ -110,6 +110,7 @@ def pytest_xdist_make_scheduler(config, log):
 os.environ["PYTHONWARNDEFAULTENCODING"] = "1"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist's own loop
 def pytest_runtestloop():
     """Take the variable back, once the processes have started."""
     os.environ.pop("PYTHONWARNDEFAULTENCODING", None)

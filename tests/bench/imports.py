@@ -19,7 +19,7 @@ print(*[name for name in ("matplotlib", "ipywidgets", "IPython", "PIL") if name 
 def python(program: str) -> str:
     """What a new Python process prints."""
     return subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+        [sys.executable, "-c", program], check=True, capture_output=True, encoding="utf-8"
     ).stdout
 
 

@@ -57,7 +57,7 @@ def loadable(path: Path) -> bool:
 def process(path: Path) -> subprocess.Popen:
     """A plain Python that runs again and again."""
     code = f"{RUN}\nwhile True: run({str(path)!r})"
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, encoding="utf-8")
 
 
 def by_signal(path: Path, times: int, chance: random.Random) -> tuple[int, int]:

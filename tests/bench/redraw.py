@@ -2,14 +2,12 @@
 
 import itertools
 
-import ipywidgets
 import matplotlib
 import torch
 from IPython.core.pylabtools import print_figure
 from report import alternate, line, show
 
-from attnlab.lab import plots
-from attnlab.lab.explorers import Explorer, slider
+from attnlab.lab import Explorer, plots, slider
 
 WORDS = "the cat sat on the mat".split()
 
@@ -75,7 +73,7 @@ def run(repeats: int = 40) -> None:
         return f"The largest weight is {weights.max():.2f}."
 
     explorer = Explorer(picture, redraw, goal="Move it.", n=slider(0, 10_000, 0))
-    image = next(w for w in explorer.children if isinstance(w, ipywidgets.Image))
+    image = explorer.screen
     counters = [itertools.count(1) for _ in range(3)]
 
     def by_explorer():
@@ -94,7 +92,7 @@ def run(repeats: int = 40) -> None:
          "at least 5", lambda ratio: ratio >= 5)  # fmt: skip
     slowest = sorted(seconds["explorer"])[-1 - repeats // 20]
     print(f"  19 of 20 redraws are done within {show(slowest)}")
-    sizes = [len(bytes(image.value)), len(by_pyplot(1)), len(by_fresh_picture(1))]
+    sizes = [len(image.frame), len(by_pyplot(1)), len(by_fresh_picture(1))]
     print(
         "  bytes of a frame: {:,} redrawn, {:,} by pyplot, {:,} by a fresh picture".format(*sizes)
     )

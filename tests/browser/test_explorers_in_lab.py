@@ -692,7 +692,7 @@ def export(folder, *options):
     command = [sys.executable, "-m", "nbconvert", "--to", "html", f"--output-dir={folder}"]
     # Its log in pytest's own way: only if something fails.
     done = subprocess.run(
-        [*command, *options, *map(str, NOTEBOOKS)], cwd=ROOT, capture_output=True, text=True
+        [*command, *options, *map(str, NOTEBOOKS)], cwd=ROOT, capture_output=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr
     return folder

@@ -120,12 +120,14 @@ def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path, fig
             notebook["cells"][1]["source"] = "new in the course"
             (course / SECOND).write_text(json.dumps(notebook), encoding="utf-8")
             before = (folder / SECOND).read_bytes()
-            copy = subprocess.run(attnlab("copy", folder, course), capture_output=True, text=True)
+            copy = subprocess.run(
+                attnlab("copy", folder, course), capture_output=True, encoding="utf-8"
+            )
             assert copy.returncode == 1
             assert f"JupyterLab is open in {folder}, and there is an update." in copy.stderr
             assert (folder / SECOND).read_bytes() == before
             again = attnlab("lab", folder, course, "--no-browser")
-            again = subprocess.run(again, capture_output=True, text=True)
+            again = subprocess.run(again, capture_output=True, encoding="utf-8")
             assert again.stdout.startswith("The course is open already: http://127.0.0.1:")
     saved = json.loads(before)
     assert "widget-view" in json.dumps(saved), "a save keeps the outputs with their widgets"

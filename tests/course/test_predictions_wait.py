@@ -77,8 +77,8 @@ def test_nothing_visible_after_a_question_holds_its_answer(path, figure):
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_every_prediction_is_revealed_once_in_a_folded_cell(path):
     cells = jupytext.read(path).cells
-    for variable, question, _, _, revealed in predictions(path):
-        assert revealed == 1, f"{question} is revealed {revealed} times"
+    for variable, question, key, _, revealed in predictions(path):
+        assert key and revealed == 1, f"{question}: key {key!r}, revealed {revealed} times"
         [cell] = [c for c in cells if c.cell_type == "code" and f"{variable}.reveal(" in c.source]
         assert "reveal" in tags(cell) and cell.metadata["jupyter"]["source_hidden"], question
     asked = [c for c in cells if "predict" in tags(c)]

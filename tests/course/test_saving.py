@@ -380,23 +380,21 @@ def test_an_old_ipynb_that_git_has_gives_way_without_a_copy(script, stored, cont
     assert copies(script) == []
 
 
-def test_a_notebook_of_ones_own_gets_no_second_file(script, stored, contents):
-    model = contents("new_untitled", "course", type="notebook")
-    contents("save", as_message(contents("get", model["path"])["content"]), model["path"])
-    contents("rename_file", model["path"], "course/torch.ipynb")
-    contents(
-        "save", as_message(contents("get", "course/torch.ipynb")["content"]), "course/own.ipynb"
-    )
+def test_a_notebook_that_is_not_one_of_a_pair_gets_no_second_file(script, stored, contents):
+    new = contents("new_untitled", "course", type="notebook")["path"]
+    contents("save", as_message(contents("get", new)["content"]), new)
+    contents("rename_file", new, "course/torch.ipynb")
     contents("rename_file", SMALL, "course/random.ipynb")
-    contents(
-        "save", as_message(contents("get", "course/random.ipynb")["content"]), "course/random.ipynb"
-    )
-    assert sorted(path.name for path in script.parent.glob("[!.]*")) == [
-        "01_small.py",
-        "own.ipynb",
-        "random.ipynb",
-        "torch.ipynb",
-    ]
+    for path in ("course/torch.ipynb", "course/random.ipynb"):
+        contents("save", as_message(contents("get", path)["content"]), path)
+    names = ["01_small.py", "random.ipynb", "torch.ipynb"]
+    assert sorted(path.name for path in script.parent.glob("[!.]*")) == names
+
+
+def test_a_notebook_that_is_not_one_of_a_pair_is_saved_as_it_is(stored, contents):
+    notebook = as_lab_has_it(stored)
+    contents("save", as_message(notebook), "course/own.ipynb")
+    assert read(stored.with_name("own.ipynb")) == notebook
 
 
 # --- The server ---------------------------------------------------------------------------------

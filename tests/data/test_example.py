@@ -1,7 +1,10 @@
 """The worked example: its numbers by hand, and phrases to ids and back."""
 
+import ast
+
 import pytest
 import torch
+from support import ROOT
 
 from attnlab.data import TOY_WORDS, corpus, decode, embed, embedding_table, encode, toy_task
 
@@ -48,3 +51,14 @@ def test_unsuitable_phrases_are_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"^{message}"):
             call()
+
+
+def test_the_package_writes_its_numbers_down_once():
+    table = embedding_table().tolist()
+    places = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.List) and ast.unparse(node) == str(table)
+    ]
+    assert len(places) == 1, places

@@ -41,7 +41,7 @@ atexit.register(report)
     assert state == f"{learner.path} is up to date."
     # A virtual environment may load something for itself when Python starts.
     bare = [sys.executable, "-c", "import sys; print(*{n.split('.')[0] for n in sys.modules})"]
-    there = subprocess.run(bare, capture_output=True, text=True, check=True).stdout.split()
+    there = subprocess.run(bare, capture_output=True, encoding="utf-8", check=True).stdout.split()
     assert set(others) - set(there) == {"attnlab"}
     figure(f"a copy that is up to date: {milliseconds} ms of processor time before JupyterLab")
 
@@ -150,7 +150,7 @@ def test_an_installed_package_brings_its_own_course(tmp_path):
         env={"PYTHONPATH": str(package.parent)},
         cwd=tmp_path,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert ran.stdout.strip() == str(package / "course")

@@ -325,6 +325,17 @@ def test_what_is_shown_is_escaped_and_large_between_stars():
     assert find(explorer, widgets.HTML).value == "<b>Try:</b> Make &lt;s&gt; small."
 
 
+def test_a_move_draws_only_what_moves():
+    seen = Seen(w=matrix(2, 2))
+    whole, draw = [], seen.explorer.picture.canvas.draw
+    seen.explorer.picture.canvas.draw = lambda: whole.append(draw())
+    for entry in 0.5, 1.5, 2.5:
+        before = shown(seen.explorer)
+        seen.explorer.knobs["w"].value = [[entry, 0], [0, 1]]
+        assert (shown(seen.explorer) != before).any()
+    assert whole == []
+
+
 def test_a_burst_of_changes_ends_on_the_last_value():
     seen = Seen(n=slider(0, 100, 0))
     for value in range(1, 21):

@@ -796,7 +796,7 @@ print(json.dumps({
 """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        capture_output=True, text=True, encoding="utf-8", check=True,
+        capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     return json.loads(done.stdout)
 

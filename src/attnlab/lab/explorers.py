@@ -188,6 +188,7 @@ class Explorer(widgets.VBox):
         if not isinstance(sentence, str):
             raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
         shown = self.picture.frame(), sentence, self.picture.description
+        self.picture.stale = False  # reading tick labels for the description changes nothing
         self._put(*shown)
         self.error = ""
         if complete:

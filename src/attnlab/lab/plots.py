@@ -162,7 +162,8 @@ def _label_columns(axes: Any, names: Sequence[str], beside: int = 0) -> None:
 
     if touch():
         names = [textwrap.fill(name, max(int(room), 1), break_long_words=False) for name in names]
-    look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if touch() else {}
+    aslant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    look = aslant if touch() else {"rotation": 0, "ha": "center", "rotation_mode": "default"}
     axes.set_xticks(range(len(names)), names, parse_math=False, **look)
 
 

@@ -6,7 +6,7 @@ function question(model) {
   const options = model.get("options"), read = () => model.get("vote");
   let [group, check] = choices(legend, options, read, vote);
   if (!options.length) {
-    const placeholder = model.get("placeholder"), ariaLabel = model.get("question");
+    const placeholder = "a number, then Enter", ariaLabel = model.get("question");
     const field = element("input", { type: "text", placeholder, ariaLabel });
     field.addEventListener("change", () => vote(field.value));
     check = () => { if (document.activeElement !== field) field.value = read(); };
