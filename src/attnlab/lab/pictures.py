@@ -26,8 +26,8 @@ from PIL import Image, ImageDraw, ImageFont
 _SETTINGS = copy.deepcopy({**matplotlib.rcParamsDefault})
 _SETTINGS |= {"font.family": ["DejaVu Sans"], "font.size": 11, "axes.titlesize": 11}
 _SETTINGS |= {"legend.fontsize": 11, "text.parse_math": False}  # a token "$$" is no formula
-for _name in ("backend", "backend_fallback", "interactive"):
-    _SETTINGS.pop(_name, None)
+_SETTINGS |= {"axes.spines.top": False, "axes.spines.right": False}
+del _SETTINGS["backend"]
 
 
 @contextlib.contextmanager
@@ -93,8 +93,7 @@ class Picture(Figure):
             self._background = self.canvas.copy_from_bbox(self.bbox)
             shown = (axes for axes in self.axes if axes.get_visible())
             self._moving = [a for axes in shown for a in axes.get_children() if a.get_animated()]
-        else:
-            self.canvas.restore_region(self._background)
+        self.canvas.restore_region(self._background)
         for drawing in self.drawings:
             drawing.arrange()
         for artist in sorted(self._moving, key=lambda artist: artist.get_zorder()):
@@ -168,6 +167,4 @@ def panels(
     """
     picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
     axes = picture.subplots(rows, n, squeeze=False, width_ratios=ratios or None).flatten()
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
     return picture, axes[0] if len(axes) == 1 else list(axes)

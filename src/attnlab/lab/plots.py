@@ -6,7 +6,6 @@ and redraw only that (blitting).
 
 import functools
 import itertools
-import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -24,9 +23,8 @@ from attnlab.lab.pictures import Picture, own_settings, panels, stack
 __all__ = ["Picture", "panels", "stack", "heatmap", "vectors", "bars", "curves", "flow", "Drawing"]
 
 # Okabe and Ito's palette: told apart by every kind of colour vision.
-BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-SKY, GOLD, GREY = "#56B4E9", "#E69F00", "#707070"
-CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, GOLD)
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+BLUE, GREEN, GREY = CYCLE[0], CYCLE[2], "#707070"
 
 # kind: colour map, lower end of its scale in units of the upper, upper end, what it is called
 KINDS = {
@@ -49,11 +47,9 @@ def array(x: Any, *shape: int) -> np.ndarray:
     Raises:
         ValueError: it does not have the given shape.
     """
-    if isinstance(x, torch.Tensor):
-        x = x.detach().cpu().double().numpy()
-    elif isinstance(x, list | tuple):
-        x = [array(item) if isinstance(item, torch.Tensor) else item for item in x]
-    x = np.asarray(x, dtype=float)
+    if isinstance(x, list | tuple):
+        x = [array(item) for item in x]
+    x = np.asarray(x.tolist() if isinstance(x, torch.Tensor) else x, dtype=float)
     if shape and x.shape != shape:
         raise ValueError(f"values have shape {x.shape}, not {shape}")
     return x
@@ -65,16 +61,14 @@ def printable(token: Any, longest: int = 14) -> str:
     font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
     known = {c for c in text if c.isprintable() and font.get_char_index(ord(c))}
     text = "".join(c if c in known else f"U+{ord(c):X}" for c in text)
-    if not text.strip():
-        text = "␣" * len(text) or "∅"
+    text = text if text.strip() else "␣" * len(text) or "∅"
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _number(value: float, digits: int = 2) -> str:
     """A number as it is drawn: never "-0.00", and short if it is very large."""
-    if np.isnan(value):
-        return "NaN"
-    return f"{value:z.{digits}f}" if abs(value) < 1e5 else f"{value:.0e}"
+    text = f"{value:z.{digits}f}" if abs(value) < 1e5 else f"{value:.0e}"
+    return text.replace("nan", "NaN")
 
 
 class Drawing:
@@ -115,17 +109,17 @@ class Drawing:
         self._levels.append((line, self.axes.text(0.99, y, name, **place, **look)))
 
 
-def _rough(value: float, low: float, high: float, log: bool = False) -> str:
-    """A number in a summary: to 1/10 to 1/100 of an axis from ``low`` to ``high``.
+def _rough(ends: tuple[float, float], log: bool, value: float) -> str:
+    """A number in a summary: to 1/10 to 1/100 of an axis between these ends.
 
     So the last digits, which differ between processors, do not show. Halves are rounded up
     even if they are a little less: 1/8 is often 0.12499999.
     """
     if not np.isfinite(value):
         return _number(value)
-    digits = 2 - math.ceil(math.log10(high - low))
+    digits = 2 - int(np.ceil(np.log10(np.ptp(ends))))
     if log and value > 0:
-        digits = 1 - math.floor(math.log10(value))
+        digits = 1 - int(np.floor(np.log10(value)))
     return f"{round(float(value) + 10.0 ** (-2 - digits), digits) + 0.0:.10g}"
 
 
@@ -148,7 +142,7 @@ def _label_columns(axes: Any, names: Sequence[str], beside: int = 0) -> None:
     axes.set_xticks(range(len(names)), names, rotation=angle, ha=side, rotation_mode=mode)
 
 
-def _fit(texts: Sequence[Text], width: float, height: float = math.inf) -> None:
+def _fit(texts: Sequence[Text], width: float, height: float = np.inf) -> None:
     """Set texts, each with a room of its own in pixels, as large as fits: at most 11 points."""
     longest = max([4, *(len(text.get_text()) for text in texts)])
     size = max(6.0, min(11.0, width / (0.9 * longest), height / 1.8))  # a digit is 0.9 px a point
@@ -195,7 +189,6 @@ class Heatmap(Drawing):
         labels: of ``False`` and ``True``, or of 0, 1 and 2, in a "mask".
     """
 
-    @own_settings()
     def __init__(
         self, axes: Any, rows: Sequence[Any], columns: Sequence[Any], values: Any = None,
         kind: str = "weights", title: str | None = None, names: Sequence[str] = ("query", "key"),
@@ -210,32 +203,32 @@ class Heatmap(Drawing):
         self._tokens: Any = None
         # A masked cell is transparent: the hatched grey below is seen.
         axes.patch.set(facecolor="#dddddd", edgecolor="#aaaaaa", hatch="////")
-        high = high if limit is None else limit
-        scale: dict[str, Any] = {"vmin": sign * high, "vmax": high}
-        scale["cmap"] = colormaps[colours].with_extremes(bad="white")  # NaN
-        self.image = axes.imshow([[0.0]], aspect="auto", animated=True, **scale)
+        end = high if limit is None else limit
+        cmap = colormaps[colours].with_extremes(bad="white")  # NaN
+        self.image = axes.imshow([[0.0]], cmap, aspect="auto", vmin=sign * end, vmax=end)
+        self.image.set_animated(True)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         axes.set_ylabel(names[0], color=GREY)
         axes.set_xlabel(names[1], color=GREY)
-        line: dict[str, Any] = {"fill": False, "ec": GREEN, "lw": 3, "zorder": 5, "clip_on": False}
-        self.outline = Rectangle((0, 0), 1, 1, animated=True, visible=False, **line)
-        axes.add_patch(self.outline)
+        look: dict[str, Any] = {"ec": GREEN, "lw": 3, "zorder": 5, "clip_on": False}
+        frame = Rectangle((0, 0), 1, 1, fill=False, animated=True, visible=False, **look)
+        self.outline = axes.add_patch(frame)
         self.relabel(rows, columns)
         self.update(np.zeros(self.shape) if values is None else values)
 
     @own_settings()
     def relabel(self, rows: Sequence[Any], columns: Sequence[Any]) -> None:
         """Set other tokens along the axes, and as many cells as they need."""
-        tokens = [printable(t) for t in rows], [printable(t) for t in columns]
+        tokens = [[printable(t) for t in side] for side in (rows, columns)]
         if tokens == self._tokens:
             return  # new labels would make everything be redrawn
-        self._tokens = tokens
         _label_columns(self.axes, tokens[1], beside=max(map(len, tokens[0]), default=0))
         self.axes.set_yticks(range(len(rows)), tokens[0])
-        if self.shape == (shape := (len(rows), len(columns))):
+        shape, before = (len(rows), len(columns)), self.shape
+        self._tokens, self.shape = tokens, shape
+        if shape == before:
             return
-        self.shape = shape
         for cell in self.cells:
             cell.remove()
         places = np.ndindex(shape if self.numbers else (0, 0))
@@ -243,7 +236,6 @@ class Heatmap(Drawing):
         self.cells = [self.axes.add_artist(number) for number in numbers]
         edges = (-0.5, len(columns) - 0.5, len(rows) - 0.5, -0.5)  # left, right, bottom, top
         self.image.set(data=np.zeros(shape), alpha=np.ones(shape), extent=edges)
-        self.axes.set(xlim=edges[:2], ylim=edges[2:])
 
     @own_settings()
     def update(self, values: Any, mask: Any = None) -> None:
@@ -262,12 +254,10 @@ class Heatmap(Drawing):
             cell.set_color(ink)
 
     def mark(self, row: int | None = None, column: int | None = None) -> None:
-        """Outline one cell, a whole row, or a whole column; with neither, nothing."""
-        rows, columns = self.shape
-        self.outline.set_visible(row is not None or column is not None)
-        y, height = (-0.5, rows) if row is None else (row - 0.5, 1)
-        x, width = (-0.5, columns) if column is None else (column - 0.5, 1)
-        self.outline.set_bounds(x, y, width, height)
+        """Outline a row, or one cell of it; without a row, nothing."""
+        left, width = (-0.5, self.shape[1]) if column is None else (column - 0.5, 1)
+        bounds = (left, (row or 0) - 0.5, width, 1)
+        self.outline.set(visible=row is not None, bounds=bounds)
 
     def arrange(self) -> None:
         """Set the numbers as large as fits into their cells."""
@@ -280,11 +270,9 @@ class Heatmap(Drawing):
         return np.ma.getdata(self.image.get_array())
 
     def _word(self, value: float) -> str:
-        if np.isneginf(value):
-            return "-inf" if self.kind == "scores" else "masked"
         if self.kind == "mask" and np.isfinite(value):
             return self.labels[int(value)]
-        return _number(value)
+        return "masked" if np.isneginf(value) and self.kind != "scores" else _number(value)
 
     def _parts(self) -> list[str]:
         down, across = self.axes.get_ylabel(), self.axes.get_xlabel()
@@ -310,16 +298,15 @@ class Heatmap(Drawing):
 
     def _summary(self, rows: list[str], columns: list[str]) -> list[str]:
         """Of many cells: their range and mean, and the highest one in up to eight of the rows."""
-        low, high = self.image.get_clim()
-        rough = functools.partial(_rough, low=low, high=high)
-        known = np.ma.masked_invalid(self.values)
+        ends, known = self.image.get_clim(), np.ma.masked_invalid(self.values)
+        rough = functools.partial(_rough, ends, False)
         parts = [f"{len(rows)} x {len(columns)} cells, {known.count()} with a number"]
         if known.count():
             parts += [f"{rough(known.min())} to {rough(known.max())}, mean {rough(known.mean())}"]
         for i in sorted({round(i) for i in np.linspace(0, len(rows) - 1, 8)}):
             row = known[i].filled(-np.inf)
             # The first of those about as high: which of equal ones is higher is up to rounding.
-            first = int((row >= row.max() - 0.01 * (high - low)).argmax())
+            first = int((row >= row.max() - 0.01 * np.ptp(ends)).argmax())
             parts.append(f"{rows[i]}: highest at {columns[first]}, {rough(row.max())}")
         return parts
 
@@ -337,12 +324,11 @@ class Vectors(Drawing):
     Args:
         axes: the axes to draw on.
         labels: one name per vector.
-        values: ``(n, 2)``; no arrows until the first update if omitted.
+        values: ``(n, 2)``; zeros if omitted.
         title: the title above.
         limits: left, right, bottom and top of the axes.
     """
 
-    @own_settings()
     def __init__(
         self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
         limits: Sequence[float] = (-0.5, 3, -0.5, 3),
@@ -356,24 +342,22 @@ class Vectors(Drawing):
         # Each thinner than the ones before it, and longer ones below: so arrows on the same line
         # can all be seen, even if they are equal.
         widths = np.linspace(0.018, 0.009, len(labels)) if len(labels) > 1 else [0.012]
-        shaft = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
-        name = {"fontweight": "bold", "bbox": _PAPER, "zorder": 4, **_CENTRED}
+        shaft = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3, **_MOVING}
+        name = {"fontweight": "bold", "bbox": _PAPER, "zorder": 4, **_CENTRED, **_MOVING}
+        sizes = {"headwidth": 0.036, "headlength": 0.06, "headaxislength": 0.054}
         self.arrows, self.names = [], []
         for label, width, colour in zip(self.labels, widths, itertools.cycle(CYCLE)):  # noqa: B905
-            look = {"color": colour, **_MOVING}
-            sizes = {"headwidth": 0.036, "headlength": 0.06, "headaxislength": 0.054}
             head = {part: size / width for part, size in sizes.items()}  # alike in all arrows
-            self.arrows.append(axes.quiver(*np.zeros((4, 1)), width=width, **shaft, **head, **look))
-            self.names.append(axes.text(0, 0, label, **name, **look))
-        if values is not None:
-            self.update(values)
+            self.arrows.append(axes.quiver(0, 0, 0, 0, color=colour, width=width, **shaft, **head))
+            self.names.append(axes.text(0, 0, label, color=colour, **name))
+        self.update(np.zeros((len(labels), 2)) if values is None else values)
 
     @own_settings()
     def update(self, values: Any) -> None:
         """Show other vectors ``(n, 2)``."""
         values = array(values, len(self.labels), 2)
-        drawn = zip(self.arrows, self.names, self.labels, values, strict=True)
-        for arrow, text, name, vector in drawn:
+        parts = self.arrows, self.names, self.labels
+        for arrow, text, name, vector in zip(*parts, values, strict=True):
             arrow.set_UVC(*vector[:, None])
             arrow.set_zorder(3 + 0.5 / (1 + np.nan_to_num(np.hypot(*vector))))
             numbers = "" if np.isfinite(vector).all() else " [{}, {}]".format(*map(_number, vector))
@@ -382,15 +366,13 @@ class Vectors(Drawing):
     @property
     def values(self) -> np.ndarray:
         """The components of the arrows ``(n, 2)``: NaN if none is drawn."""
-        drawn = (np.where(a.Umask, np.nan, [a.U, a.V]).ravel() for a in self.arrows)
-        return np.reshape([*drawn], (-1, 2))
+        return np.array([np.where(a.Umask, np.nan, [a.U, a.V])[:, 0] for a in self.arrows])
 
     def _parts(self) -> list[str]:
-        parts = []
-        for text, (x, y) in zip(self.names, self.values, strict=True):
-            numbers = "without an arrow" if np.isnan(x) else f"[{_number(x)}, {_number(y)}]"
-            parts.append(f"{text.get_text()} {numbers}")
-        return ["arrows " + ", ".join(parts)]
+        pairs = (f"[{_number(x)}, {_number(y)}]" for x, y in self.values)
+        drawn = (pair.replace("[NaN, NaN]", "without an arrow") for pair in pairs)
+        names = zip(self.names, drawn, strict=True)
+        return ["arrows " + ", ".join(f"{name.get_text()} {pair}" for name, pair in names)]
 
     def arrange(self) -> None:
         """Place the names near the tips, inside the axes, not on top of one another."""
@@ -415,13 +397,12 @@ class Bars(Drawing):
     Args:
         axes: the axes to draw on.
         labels: one name per bar.
-        values: ``(n,)``; no bars until the first update if omitted.
+        values: ``(n,)``; zeros if omitted.
         title: the title above.
         limits: the ends of the vertical axis.
         digits: decimal places of the numbers, 0 for counts.
     """
 
-    @own_settings()
     def __init__(
         self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
         limits: tuple[float, float] = (0.0, 1.1), digits: int = 2,
@@ -434,8 +415,7 @@ class Bars(Drawing):
         axes.set_ylim(*limits)
         axes.axhline(0, color="#bbbbbb", lw=1)
         self.numbers = [axes.text(x, 0, "", ha="center", va="bottom", **_MOVING) for x in xs]
-        if values is not None:
-            self.update(values)
+        self.update(np.zeros(len(labels)) if values is None else values)
 
     def update(self, values: Any) -> None:
         """Show other numbers ``(n,)``."""
@@ -445,7 +425,7 @@ class Bars(Drawing):
         for bar, text, value, height in zip(self.bars, self.numbers, values, heights, strict=True):
             bar.set_height(height)
             text.set_text(_number(value, self.digits))
-            text.set_position((text.get_position()[0], np.clip(height, 0, high * 0.92)))
+            text.set_y(np.clip(height, 0, high * 0.92))
 
     def _parts(self) -> list[str]:
         parts = []
@@ -472,7 +452,6 @@ class Curves(Drawing):
         limits: of the axes: ``xlim``, ``ylim``, ``xscale``, ``yscale``.
     """
 
-    @own_settings()
     def __init__(
         self, axes: Any, names: Sequence[str], title: str = "", x: str = "step", y: str = "loss",
         legend: bool = True, **limits: Any,
@@ -507,9 +486,7 @@ class Curves(Drawing):
             self.cursor.set(xdata=[mark, mark], visible=True)
 
     def _parts(self) -> list[str]:
-        low, high = self.axes.get_ylim()
-        log = self.axes.get_yscale() == "log"
-        rough = functools.partial(_rough, low=low, high=high, log=log)
+        rough = functools.partial(_rough, self.axes.get_ylim(), self.axes.get_yscale() == "log")
         parts = [f"{self.axes.get_ylabel()} over {self.axes.get_xlabel()}"]
         for name, line in self.lines.items():
             x, y = line.get_xydata().T
@@ -543,35 +520,32 @@ class Flow(Drawing):
         size: width and height of every box.
     """
 
-    @own_settings()
     def __init__(
         self, axes: Any, boxes: Sequence[tuple[float, float, str]],
         arrows: Sequence[tuple[int, int]], title: str = "", size: tuple[float, float] = (0.8, 0.5),
     ):  # fmt: skip
         super().__init__(axes, title)
         axes.axis("off")
-        (width, height), (xs, ys, texts) = size, zip(*boxes, strict=True)
+        (width, height), (xs, ys, _) = size, zip(*boxes, strict=True)
         axes.set(xlim=(min(xs) - width, max(xs) + width), ylim=(min(ys) - height, max(ys) + height))
         frame: dict[str, Any] = {"facecolor": "#eaf3fa", "edgecolor": BLUE, "lw": 1.2}
         frame["boxstyle"] = "round,pad=0,rounding_size=.06"
-        corners = [(x - width / 2, y - height / 2) for x, y in zip(xs, ys, strict=True)]
-        patches = [FancyBboxPatch(corner, width, height, **frame) for corner in corners]
         self.boxes: dict[Any, Text] = {}
-        for patch, x, y, text in zip(patches, xs, ys, texts, strict=True):
-            self.boxes[axes.add_patch(patch)] = axes.text(x, y, text, **_CENTRED)
+        for x, y, text in boxes:
+            box = FancyBboxPatch((x - width / 2, y - height / 2), width, height, **frame)
+            self.boxes[axes.add_patch(box)] = axes.text(x, y, text, **_CENTRED)
+        patches, self.arrows = list(self.boxes), []
         look: dict[str, Any] = {"color": GREY, "arrowstyle": "-|>", "mutation_scale": 12}
-        look |= {"shrinkA": 1, "shrinkB": 1}
-        self.arrows = []
         for a, b in arrows:
-            ends = {"posA": boxes[a][:2], "posB": boxes[b][:2]}
-            arrow = FancyArrowPatch(**ends, patchA=patches[a], patchB=patches[b], **look)
+            ends = {"patchA": patches[a], "patchB": patches[b], "shrinkA": 1, "shrinkB": 1}
+            arrow = FancyArrowPatch(boxes[a][:2], boxes[b][:2], **ends, **look)
             self.arrows.append(axes.add_patch(arrow))
 
     def _parts(self) -> list[str]:
-        ends = ([self.boxes[a.patchA], self.boxes[a.patchB]] for a in self.arrows)
-        steps = (" -> ".join(text.get_text() for text in pair) for pair in ends)
-        return [step.replace("\n", " ") for step in steps]
+        ends = ((self.boxes[a.patchA], self.boxes[a.patchB]) for a in self.arrows)
+        return [f"{a.get_text()} -> {b.get_text()}".replace("\n", " ") for a, b in ends]
 
 
-# As a notebook calls them: a drawing is made by a function's name.
-heatmap, vectors, bars, curves, flow = Heatmap, Vectors, Bars, Curves, Flow
+# As a notebook calls them, whatever style its reader has chosen.
+heatmap, vectors, bars = own_settings()(Heatmap), own_settings()(Vectors), own_settings()(Bars)
+curves, flow = own_settings()(Curves), own_settings()(Flow)
