@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import TightLayoutEngine
 from PIL import Image, ImageDraw, ImageFont
 
+from attnlab.lab import cells
+
 # Every setting of matplotlib that a picture depends on. A copy, because lists such as
 # rcParams["font.sans-serif"] are shared with the defaults and are often changed in place.
 _SETTINGS = copy.deepcopy({**matplotlib.rcParamsDefault})
@@ -71,6 +73,13 @@ class Picture(Figure):
         super().__init__(facecolor="white", layout=tight, dpi=100, **options)
         FigureCanvasAgg(self)
         self.drawings: list[Any] = []
+        cells.register(self)
+
+    def retire(self) -> None:
+        """Let go of what was drawn: the cell has run again, and IPython keeps its results."""
+        self.clear()
+        self.drawings, self._moving, self._background = [], [], None
+        FigureCanvasAgg(self)
 
     @property
     def description(self) -> str:

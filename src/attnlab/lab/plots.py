@@ -187,18 +187,22 @@ class Heatmap(Drawing):
         numbers: whether each cell shows its number.
         limit: end of the colour scale, if not the kind's own.
         labels: of ``False`` and ``True``, or of 0, 1 and 2, in a "mask".
+        digits: decimal places of the numbers; 1 where they were trained, because the second may
+            differ on another processor.
     """
 
     def __init__(
         self, axes: Any, rows: Sequence[Any], columns: Sequence[Any], values: Any = None,
         kind: str = "weights", title: str | None = None, names: Sequence[str] = ("query", "key"),
         numbers: bool = True, limit: float | None = None, labels: Sequence[str] = ("no", "may"),
+        digits: int = 2,
     ):  # fmt: skip
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)} but is {kind!r}")
         colours, sign, high, default = KINDS[kind]
         super().__init__(axes, default if title is None else title)
-        self.kind, self.labels, self.numbers, self.shape = kind, labels, numbers, (0, 0)
+        self.kind, self.labels, self.numbers, self.digits = kind, labels, numbers, digits
+        self.shape = (0, 0)
         self.cells: list[Text] = []  # row by row
         self._tokens: Any = None
         # A masked cell is transparent: the hatched grey below is seen.
@@ -272,7 +276,8 @@ class Heatmap(Drawing):
     def _word(self, value: float) -> str:
         if self.kind == "mask" and np.isfinite(value):
             return self.labels[int(value)]
-        return "masked" if np.isneginf(value) and self.kind != "scores" else _number(value)
+        hidden = np.isneginf(value) and self.kind != "scores"
+        return "masked" if hidden else _number(value, self.digits)
 
     def _parts(self) -> list[str]:
         down, across = self.axes.get_ylabel(), self.axes.get_xlabel()
