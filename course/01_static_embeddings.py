@@ -294,7 +294,7 @@ rows = embedding.detach()[encode(" ".join(chosen), language.words)]  # (7, 8)
 rows = F.normalize(rows - embedding.detach().mean(dim=0), dim=1)  # length 1: dot product = cosine
 learned = rows @ rows.T  # (7, 7)
 picture, axes = plots.panels(1, width=6)
-heat = plots.heatmap(
+plots.heatmap(
     axes,
     chosen,
     chosen,
@@ -303,8 +303,8 @@ heat = plots.heatmap(
     title="Cosines after skip-gram",
     names=("", ""),
     limit=1.0,
+    digits=1,
 )
-heat.digits_in_words = 1  # trained
 river_side, money_side = learned[3, :3].mean(), learned[3, 4:].mean()
 across = learned[:3, 4:].mean()
 print(

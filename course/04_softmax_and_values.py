@@ -465,6 +465,9 @@ def chain(phrase, W_Q, W_K, W_V, temperature):
 
 
 def show(W_Q, W_K, W_V, phrase, beside, query, key, temperature):
+    for knob, word in (("query", query), ("key", key)):
+        if word not in phrase.split():
+            raise ValueError(f"{knob} = {word} is not in '{phrase}'")
     phrases = [phrase] if beside in ("nothing", phrase) else [phrase, beside]
     words = [word for phrase in phrases for word in phrase.split()]
     starts = [0, len(phrase.split())][: len(phrases)]
@@ -479,10 +482,6 @@ def show(W_Q, W_K, W_V, phrase, beside, query, key, temperature):
             across = slice(None) if heat.kind == "values" else down
             empty[down, across] = part
         heat.update(empty)
-    if query not in phrase.split() or key not in phrase.split():
-        for heat in grids.values():
-            heat.mark()
-        return f"'{query}' or '{key}' is not in '{phrase}'."
     i, j = phrase.split().index(query), phrase.split().index(key)
     for title, heat in grids.items():
         row = j if title in ("K", "V") else i

@@ -306,7 +306,7 @@ curve.level(math.log(2), "ln 2: no context")
 river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
 money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
 probabilities = plots.bars(last, ["shore", "loan"], title="Probability")
-runs = {}  # settings -> model, its losses, its parameters at each step; only the last is kept
+runs = {}  # settings -> model, its training so far, where it was stopped; only the last is kept
 
 
 def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
@@ -318,20 +318,19 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
             if start != "random":
                 weight.data.copy_(torch.eye(12) if start == "identity" else torch.zeros(12, 12))
             weight.requires_grad_(learns in ("all", f"only W_{name.upper()}"))
-        losses, parameters = [], []
-        for step, loss in training_steps(model, inputs, targets, lr=lr):
-            losses.append(loss)
-            now = {name: p.clone() for name, p in model.state_dict().items()}
-            parameters.append(now)  # the model at this step
-            if step % 10 == 0:
-                curve.update(loss=losses)
-                yield f"Training: step {step} of {steps}, loss {loss:.3f}."
-            if step == steps:
-                break
         runs.clear()
-        runs[settings] = model, losses, parameters
-    model, losses, parameters = runs[settings]
-    at = min(at, steps)
+        runs[settings] = model, training_steps(model, inputs, targets, lr=lr), [], [], []
+    model, training, losses, parameters, stopped = runs[settings]
+    while len(losses) <= steps and not stopped:
+        step, loss = next(training)  # goes on where a moved knob left off
+        losses.append(loss)
+        now = {name: p.clone() for name, p in model.state_dict().items()}
+        parameters.append(now)  # the model at this step
+        if step % 10 == 0:
+            curve.update(loss=losses)
+            if (yield f"Training: step {step} of {steps}, loss {loss:.3f}."):  # Stop was pressed
+                stopped.append(f"Stopped at step {step}. ")
+    at = min(at, len(losses) - 1)
     model.load_state_dict(parameters[at])
     with torch.no_grad():
         weights = model.steps(inputs).weights  # (B, S, S)
@@ -341,7 +340,7 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
     money_heat.update(weights[1], causal_mask(2))
     probabilities.update([p[0, shore], p[1, loan]])
     yield (
-        f"Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
+        f"{''.join(stopped)}Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
         f"and money **{weights[1, 1, 0]:.2f}**; p(shore) {p[0, shore]:.2f}, "
         f"p(loan) {p[1, loan]:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
     )
@@ -480,9 +479,8 @@ print("W_Q = 0 loses less than W_V = 0:", rates["W_Q = 0"] > rates["W_V = 0"])
 print("W_Q = 0 and W_K = 0 give the same logits:", torch.equal(no_q(known), no_k(known)))
 picture, axes = plots.panels(1, width=8, height=2.8)
 title = "How often the word after an ambiguous word is right"
-bars = plots.bars(axes, list(rates), list(rates.values()), title, (0, 0.85))
-bars.digits_in_words = 1  # trained: the second digit may differ on another machine
-bars.level(alone, "word alone", x=0.56)
+bars = plots.bars(axes, list(rates), list(rates.values()), title, (0, 0.85), digits=1)
+bars.level(alone, "word alone")
 picture
 
 # %% Proof: right 7 times in 10 jupyter={"source_hidden": true} tags=["proof"]

@@ -6,6 +6,7 @@ pytest is called without a path; otherwise name it: `pytest --nbval tests/confte
 
 import collections
 import os
+import re
 
 import nbval.plugin
 import pytest
@@ -78,12 +79,17 @@ nbval.plugin.coalesce_streams = lambda outputs: outputs
 # --- Several processes --------------------------------------------------------------------------
 
 
+# What their module fixtures make takes long: a built notebook, a wheel in an environment.
+ONE_PROCESS = ("tests/course/test_saving.py", "tests/project/test_distribution.py")
+
+
 def group(nodeid):
     """What runs in one process, one after the other: a notebook; all that needs the browser."""
-    file = nodeid.partition("::")[0]
+    file, _, name = nodeid.rpartition("::")
     if file.startswith("tests/browser/"):
         return "browser"
-    return file if file.endswith(".ipynb") else nodeid
+    is_cell = re.fullmatch(r"Cell \d+", name)  # a file outside this folder has no path here
+    return file if is_cell or file in ONE_PROCESS else nodeid
 
 
 def pytest_collection_modifyitems(items):

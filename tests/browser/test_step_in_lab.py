@@ -100,9 +100,9 @@ def test_typed_numbers(static):
     field = entry(page, "W_Q", 0, 1)
     for typed, shown, told in [
         ("0,5", "0.5", None),
-        ("−1.25", "−1.25", None),
-        ("abc", "−1.25", "“abc” is not a number: W_Q[0, 1] stays −1.25."),
-        ("", "−1.25", "“” is not a number: W_Q[0, 1] stays −1.25."),
+        ("−1.25", "-1.25", None),
+        ("abc", "-1.25", "“abc” is not a number: W_Q[0, 1] stays −1.25."),
+        ("", "-1.25", "“” is not a number: W_Q[0, 1] stays −1.25."),
         ("7", "3", "7 is out of range: W_Q[0, 1] is now 3."),
     ]:
         field.fill(typed)
@@ -351,11 +351,24 @@ def test_all_of_it_is_on_one_screen_in_letters_that_can_be_read(lab, number):
     assert min(sizes) >= 14.7
 
 
-def test_a_kernel_that_has_gone_is_said(lab):
+def test_a_step_whose_cell_runs_again_is_replaced(lab):
+    body = """
+        const models = () => printed("import ipywidgets; print(len(ipywidgets.Widget.widgets))");
+        const before = await models();
+        panel.content.activeCellIndex = 1;
+        await jupyterapp.commands.execute("notebook:run-cell");
+        return [before, await models()];
+    """
+    before, after = ask(lab, PRINTED + body)
+    assert before == after
+    playwright.expect(lab.locator(".attnlab-step")).to_have_count(2)
+
+
+def test_a_kernel_that_was_shut_down_is_said(lab):
     """The last test of this notebook: it ends its kernel."""
     gone = lab.get_by_text("The kernel has gone").first
     playwright.expect(gone).to_be_hidden()
-    ask(lab, "await panel.sessionContext.session.kernel.restart();")
+    ask(lab, "await panel.sessionContext.shutdown();")
     playwright.expect(gone).to_be_visible()
     lab.get_by_role("button", name="Start again").first.click()
     entry(lab, "W_Q", 0, 1).first.fill("2")

@@ -400,7 +400,7 @@ def test_an_error_while_drawing_keeps_the_old_sentence_with_the_old_picture():
     picture, axes = plots.panels(1)
 
     def show(n):
-        axes.set_title("$" * n)  # "$$" cannot be drawn
+        axes.set_title("$" * n, parse_math=True)  # "$$" cannot be drawn
         return f"n is {n}"
 
     explorer = Explorer(picture, show, goal="", n=slider(0, 9, 1))

@@ -1,41 +1,31 @@
-// A small matrix to be edited: in each cell a number to type and a slider to drag.
+// A small matrix to be edited: in each entry a number to type and a slider to drag.
 
 function render({ model, el }) {
+  const title = model.get("description"), names = model.get("row_names");
+  const limits = ["low", "high", "step"].map((trait) => model.get(trait));
   const value = () => model.get("value").map((row) => [...row]);
-
-  // --- the cells ---
-  const [rows, columns] = [value().length, value()[0].length];
-  const names = model.get("row_names");
-  const cells = value().map((row, i) =>
-    row.map((_, j) => {
-      const label = `${model.get("description")} row ${names[i] ?? i} column ${j}`;
-      const cell = entry(model, label, () => value()[i][j], {
+  const entries = value().map((row, i) =>
+    row.map((_, j) =>
+      entry(`${title} row ${names[i] ?? i} column ${j}`, limits, () => model.get("value")[i][j], {
         drag: (number) => {
           const next = value();
           next[i][j] = number;
-          model.set("value", next);
-          model.save_changes();
+          save(model, { value: next });
         },
         settle: () => ask(model, { do: "settle" }),
         type: (text) => ask(model, { do: "type", text, at: [i, j] }),
-      });
-      return { ...cell, box: element("div", { className: "cell" }, [cell.number, cell.slider]) };
-    }),
+      }),
+    ),
   );
 
   // --- what is above them ---
-  const button = (textContent, name, request) => {
-    const made = element("button", { textContent, title: name, ariaLabel: name });
-    made.addEventListener("click", () => ask(model, { do: request }));
-    return made;
-  };
-  const undo = button("↶", "Undo", "undo"), reset = button("⟲", "Reset", "start");
-  const head = [element("b", { textContent: model.get("description") }), undo, reset];
+  const asking = (sign, name, request) =>
+    button(sign, () => ask(model, { do: request }), { title: name, ariaLabel: name });
+  const undo = asking("↶", "Undo", "undo"), controls = [undo, asking("⟲", "Reset", "start")];
   if (model.get("presets").length) {
     const wants = { rotation: [90, "degrees"], scale: [2, "factor"], random: [0, "seed"] };
-    const preset = element("select", { ariaLabel: "Preset" });
-    for (const name of ["", ...model.get("presets")])
-      preset.append(element("option", { textContent: name || "set to …", value: name }));
+    const preset = element("select", { ariaLabel: "Preset" }, new Option("set to …", ""),
+      ...model.get("presets").map((name) => new Option(name)));
     const by = element("input", { type: "text", inputMode: "decimal", hidden: true });
     let chosen; // the select itself goes back to its first line, so that each can be chosen again
     const apply = () => ask(model, { do: chosen, text: by.hidden ? null : by.value });
@@ -48,37 +38,27 @@ function render({ model, el }) {
       apply();
     });
     by.addEventListener("change", apply);
-    head.push(preset, by);
+    controls.push(preset, by);
   }
 
   function show() {
-    for (const [i, row] of cells.entries())
-      for (const [j, cell] of row.entries()) {
-        cell.show();
-        const strength = Math.min(Math.abs(value()[i][j]) / model.get("high"), 1);
-        cell.box.style.setProperty("--strength", `${Math.round(strength * 60)}%`);
-        cell.box.classList.toggle("negative", value()[i][j] < 0);
-      }
-    for (const control of head.slice(1)) control.disabled = model.get("kernel_gone");
+    const gone = model.get("kernel_gone");
+    for (const { show: update } of entries.flat()) update(gone);
+    for (const control of controls) control.disabled = gone;
     undo.disabled ||= !model.get("can_undo");
   }
 
-  const grid = element("div", { className: "grid" });
-  grid.style.gridTemplateColumns = `${names.length ? "auto " : ""}repeat(${columns}, 6em)`;
-  for (let i = 0; i < rows; i++) {
+  const grid = element("div", { className: "entries" });
+  grid.style.gridTemplateColumns = `${names.length ? "auto " : ""}repeat(${entries[0].length}, 6em)`;
+  for (const [i, row] of entries.entries()) {
     if (names.length) grid.append(element("span", { textContent: names[i], className: "name" }));
-    grid.append(...cells[i].map((cell) => cell.box));
+    grid.append(...row.map(({ box }) => box));
   }
-  const [line, forget] = sayer(model, show);
   model.on("change:can_undo", show);
-  el.classList.add("attnlab", "attnlab-knob", "attnlab-matrix");
-  el.setAttribute("role", "group");
-  el.setAttribute("aria-label", model.get("description"));
-  el.append(element("div", { className: "head" }, head), grid, line);
-  return () => {
-    forget();
-    model.off("change:can_undo", show);
-  };
+  el.classList.add("attnlab", "attnlab-own", "attnlab-knob", "attnlab-matrix");
+  Object.assign(el, { role: "group", ariaLabel: title });
+  const head = element("div", { className: "head" }, element("b", { textContent: title }), ...controls);
+  el.append(head, grid, sayer(model, show));
 }
 
 export default { initialize, render };

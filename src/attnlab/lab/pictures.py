@@ -21,13 +21,15 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import TightLayoutEngine
 from PIL import Image, ImageDraw, ImageFont
 
+from attnlab.lab import cells
+
 # Every setting of matplotlib that a picture depends on. A copy, because lists such as
 # rcParams["font.sans-serif"] are shared with the defaults and are often changed in place.
 _SETTINGS = copy.deepcopy({**matplotlib.rcParamsDefault})
-_SETTINGS |= {"font.family": ["DejaVu Sans"], "font.size": 11}
-_SETTINGS |= {"axes.titlesize": 11, "legend.fontsize": 11}
-for _name in ("backend", "backend_fallback", "interactive"):
-    _SETTINGS.pop(_name, None)
+_SETTINGS |= {"font.family": ["DejaVu Sans"], "font.size": 11, "axes.titlesize": 11}
+_SETTINGS |= {"legend.fontsize": 11, "text.parse_math": False}  # a token "$$" is no formula
+_SETTINGS |= {"axes.spines.top": False, "axes.spines.right": False}
+del _SETTINGS["backend"]
 
 
 @contextlib.contextmanager
@@ -71,6 +73,13 @@ class Picture(Figure):
         super().__init__(facecolor="white", layout=tight, dpi=100, **options)
         FigureCanvasAgg(self)
         self.drawings: list[Any] = []
+        cells.register(self)
+
+    def retire(self) -> None:
+        """Let go of what was drawn: the cell has run again, and IPython keeps its results."""
+        self.clear()
+        self.drawings, self._moving, self._background = [], [], None
+        FigureCanvasAgg(self)
 
     @property
     def description(self) -> str:
@@ -93,8 +102,7 @@ class Picture(Figure):
             self._background = self.canvas.copy_from_bbox(self.bbox)
             shown = (axes for axes in self.axes if axes.get_visible())
             self._moving = [a for axes in shown for a in axes.get_children() if a.get_animated()]
-        else:
-            self.canvas.restore_region(self._background)
+        self.canvas.restore_region(self._background)
         for drawing in self.drawings:
             drawing.arrange()
         for artist in sorted(self._moving, key=lambda artist: artist.get_zorder()):
@@ -111,22 +119,19 @@ class Picture(Figure):
         """The picture as base64 PNG, small enough to be stored in a notebook."""
         return _small(self.pixels())
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        bundle = {"image/png": self.still(), "text/plain": self.description}
-        return bundle, {"image/png": {"alt": self.description}}
-
     def _ipython_display_(self) -> None:
         """Show the picture and, for screen readers, its description as an output of its own.
 
         JupyterLab and nbconvert ignore the ``alt`` in the metadata of an image, and would show
         a ``text/html`` beside the image *instead* of it.
         """
-        bundle, metadata = self._repr_mimebundle_()
-        display(bundle, metadata=metadata, raw=True)
-        alt = html.escape(self.description)
+        words = self.description
+        shown = {"image/png": self.still(), "text/plain": words}
+        display(shown, metadata={"image/png": {"alt": words}}, raw=True)
         # A transparent pixel: nothing is seen even where styles are removed, as on code hosts.
         pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
-        image = f'<img src="{pixel}" width="1" height="1" style="position: absolute" alt="{alt}">'
+        size = 'width="1" height="1" style="position: absolute"'
+        image = f'<img src="{pixel}" {size} alt="{html.escape(words)}">'
         display({"text/html": image}, raw=True)
 
 
@@ -140,21 +145,20 @@ def _small(image: Image.Image) -> str:
 
 def stack(stills: Sequence[tuple[Image.Image, str]]) -> str:
     """Several pictures one below the other, each under its sentence, as base64 PNG."""
-    pictures = [picture for picture, _ in stills]
+    width = max(picture.width for picture, _ in stills)
     font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 14)
-    width = max(picture.width for picture in pictures)
-    letters = int(width / font.getlength("n"))  # that fit on a line
-    captions = [textwrap.wrap(sentence, letters) for _, sentence in stills]
-    heights = [20 * len(lines) + 12 for lines in captions]
-    paper = Image.new("RGB", (width, sum(heights) + sum(p.height for p in pictures)), "white")
-    pen, top = ImageDraw.Draw(paper), 0
-    for picture, lines, height in zip(pictures, captions, heights, strict=True):
-        pen.rectangle((0, top, width, top + height - 6), fill="#eaf3fa")
+    letters, strips = int(width / font.getlength("n")), []  # letters: that fit on a line
+    for picture, sentence in stills:
+        lines = textwrap.wrap(sentence, letters)
+        height = 20 * len(lines) + 12
+        strip = Image.new("RGB", (width, height + picture.height), "white")
+        pen = ImageDraw.Draw(strip)
+        pen.rectangle((0, 0, width, height - 6), fill="#eaf3fa")
         for i, line in enumerate(lines):
-            pen.text((8, top + 4 + 20 * i), line, fill="black", font=font)
-        paper.paste(picture, (0, top + height))
-        top += height + picture.height
-    return _small(paper)
+            pen.text((8, 4 + 20 * i), line, fill="black", font=font)
+        strip.paste(picture, (0, height))
+        strips.append(np.asarray(strip))
+    return _small(Image.fromarray(np.concatenate(strips)))
 
 
 @own_settings()
@@ -172,6 +176,4 @@ def panels(
     """
     picture = Picture(figsize=(width or min(3.6 * n, 9.5), height))
     axes = picture.subplots(rows, n, squeeze=False, width_ratios=ratios or None).flatten()
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
     return picture, axes[0] if len(axes) == 1 else list(axes)

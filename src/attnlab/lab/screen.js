@@ -4,19 +4,18 @@
 function render({ model, el }) {
   const image = element("img"), status = element("div", { role: "status" });
   const alert = element("div", { role: "alert" });
-  let address;
+  let address = "";
   const draw = () => {
-    const png = model.get("frame");
-    const before = address;
+    const png = model.get("frame"), before = address;
     address = png.byteLength ? URL.createObjectURL(new Blob([png], { type: "image/png" })) : "";
     if (address) image.src = address;
     image.hidden = !address;
-    if (before) URL.revokeObjectURL(before);
+    URL.revokeObjectURL(before);
   };
   const describe = () => { image.alt = model.get("alt"); };
   const tell = () => { status.innerHTML = model.get("status"); };
   const warn = () => {
-    if (model.get("kernel_gone")) alert.replaceChildren(element("div", { className: "gone", textContent: GONE }));
+    if (model.get("kernel_gone")) alert.replaceChildren(element("div", { className: "said" }, GONE));
     else alert.innerHTML = model.get("alert");
   };
   const changes = { frame: draw, alt: describe, status: tell, alert: warn, kernel_gone: warn };
@@ -26,10 +25,7 @@ function render({ model, el }) {
   }
   el.classList.add("attnlab-screen");
   el.append(image, status, alert);
-  return () => {
-    for (const [name, change] of Object.entries(changes)) model.off(`change:${name}`, change);
-    if (address) URL.revokeObjectURL(address);
-  };
+  return () => URL.revokeObjectURL(address);
 }
 
 export default { initialize, render };

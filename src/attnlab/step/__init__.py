@@ -10,19 +10,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import torch
 import traitlets as t
 
 from attnlab.core import attention, causal_mask
 from attnlab.data import WORDS, embedding_table
-from attnlab.lab import plots
+from attnlab.lab import cells, plots
+from attnlab.lab.page import OnPage
 
 Steps = dict[str, Any]
 
 
-def _read(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+def _read(*names: str) -> str:
+    folder = Path(__file__).parent
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 COLOURS: dict[str, list[str]] = json.loads(_read("colours.json"))
@@ -48,7 +49,7 @@ _KNOBS = ("phrase", "query", "W_Q", "W_K", "W_V", "temperature", "causal")
 _SHOW = [*_GRIDS, *_PICTURES, *_KNOBS, "step"]
 
 
-class AttentionStep(anywidget.AnyWidget):
+class AttentionStep(OnPage):
     """Attention on one to four words of the plane, under the hands of a reader.
 
     Every argument is a trait: Python may set and read it at any time, and so does the page.
@@ -72,8 +73,8 @@ class AttentionStep(anywidget.AnyWidget):
             within 0.005.
     """
 
-    _esm = _read("step.js")
-    _css = _read("step.css")
+    _esm = _read("../lab/page.js", "step.js")
+    _css = _read("../lab/lab.css", "step.css")
     show = t.List(t.Enum(_SHOW), [*_KNOBS[:5], "words"]).tag(sync=True)
     phrase = t.Unicode("river money bank").tag(sync=True)
     phrases = t.List(t.Unicode(), ["river money bank", "river bank", "money bank"]).tag(sync=True)
@@ -97,6 +98,11 @@ class AttentionStep(anywidget.AnyWidget):
             traits.setdefault("step", "project")
         super().__init__(**traits)
         self.start = {name: getattr(self, name) for name in (*_KNOBS, "beside")}
+        cells.register(self)
+
+    def retire(self) -> None:
+        """Close the widget: its cell has run again."""
+        cells.close(self)
 
     def state(self) -> dict[str, Any]:
         """Every trait of the list above, as plain data for a page."""
@@ -230,13 +236,13 @@ def fixed(x: float, digits: int) -> str:
 def script() -> str:
     """A classic script, as ``file://`` blocks modules: ``attentionStep.mount(node, options)``.
 
-    It is ``step.js`` in a function, with its style and the defaults of the traits.
+    It is the widget's JavaScript in a function, with its style and the defaults of the traits.
     """
-    source = re.sub(r"^export default(.|\n)*|^export ", "", _read("step.js"), flags=re.M)
+    source = re.sub(r"^export default(.|\n)*|^export ", "", AttentionStep._esm, flags=re.M)
     defaults = json.dumps(AttentionStep().state())
     return f"""window.attentionStep = (() => {{
 {source}
-document.head.append(element("style", {{ textContent: {json.dumps(_read("step.css"))} }}));
+document.head.append(element("style", {{ textContent: {json.dumps(AttentionStep._css)} }}));
 const defaults = {defaults};
 return {{ attend, mount: (node, options) => mount(node, {{ ...defaults, ...options }}) }};
 }})();

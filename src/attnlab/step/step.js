@@ -1,5 +1,6 @@
-// One step of attention on one to four words, computed and drawn in the page. The same file serves
-// a notebook, where anywidget calls `render`, and a page without a kernel, which calls `mount`.
+// One step of attention on one to four words, computed and drawn in the page. The same code serves a
+// notebook, where anywidget calls `render`, and a page without a kernel, which calls `mount`. The
+// functions of lab/page.js stand before it.
 
 // --- The arithmetic: arrays in, arrays out; tested against attnlab.attention ---
 
@@ -58,8 +59,10 @@ export function sentence(state, all = parts(state)) {
     const clause = (stage, i) => state.sentences[stage].replace(/\{(\w+)\}/g, (_, name) => {
       if (name === "word") return words[i];
       if (name === "whose") return weighs && !state.step ? "" : `${words[i]}’s `;
-      const numbers = steps[name][i].map((x) => fixed(x, ["Q", "K", "V", "raw"].includes(name) ? 2 : 4));
-      return SQUARE.includes(name) ? numbers.map((x, j) => `${words[j]} ${x}`).join(", ") : `[${numbers.join(", ")}]`;
+      const digits = ["Q", "K", "V", "raw"].includes(name) ? 2 : 4;
+      const numbers = steps[name][i].map((x) => fixed(x, digits));
+      if (!SQUARE.includes(name)) return `[${numbers.join(", ")}]`;
+      return numbers.map((x, j) => `${words[j]} ${x}`).join(", ");
     });
     const rows = (stage) => (stage === "score" && !state.step ? words.map((_, i) => i) : [query]);
     const text = stages.flatMap((stage) => rows(stage).map((i) => clause(stage, i))).join("; ");
@@ -93,14 +96,15 @@ export function explain(state, part, name, i, j) {
   }
   const exps = part.masked[i].map((score) => `exp(${short(score)})`);
   const divisor = state.temperature === 1 ? "√2" : `(√2 × ${short(state.temperature)})`;
-  const kept = `${state.causal ? `${other} does not stand after ${word}` : "no mask"}: the score stays ${at("scaled")}`;
+  const why = state.causal ? `${other} does not stand after ${word}` : "no mask";
   return {
     X: () => [`x_${word}[${j}] = ${x}: the embedding of ${word}, a row of the table`, []],
     raw: () => [`score(${word}, ${other}) = q_${word} · k_${other} = ${terms(part.Q[i], part.K[j])} = ${x}`,
       [["Q", i], ["K", j]]],
     scaled: () => [`score / √d_k = ${at("raw")} / ${divisor} = ${x}`, [["raw", i, j]]],
     masked: () => [state.causal && j > i
-      ? `${other} stands after ${word}: masked, −∞, so its attention weight will be 0` : kept, [["scaled", i, j]]],
+      ? `${other} stands after ${word}: masked, −∞, so its attention weight will be 0`
+      : `${why}: the score stays ${at("scaled")}`, [["scaled", i, j]]],
     weights: () => [`weight(${word}, ${other}) = ${exps[j]} / (${exps.join(" + ")}) = ${x}`, [["masked", i]]],
     output: () => [`z_${word}[${j}] = ${terms(part.weights[i], column(part.V, j))} = ${x}`,
       [["weights", i], ["V", undefined, j]]],
@@ -125,12 +129,6 @@ function formula(stage, { words, weights }, i) {
 
 // --- Building blocks of the page ---
 
-function element(tag, properties = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  node.append(...children);
-  return node;
-}
-
 function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
 }
@@ -142,9 +140,9 @@ function draw(parent, tag, attributes = {}, text = "") {
   return node;
 }
 
-const KNOBS = ["phrase", "beside", "query", "W_Q", "W_K", "W_V", "temperature", "causal"]; // what Undo restores
+// What Undo restores.
+const KNOBS = ["phrase", "beside", "query", "W_Q", "W_K", "W_V", "temperature", "causal"];
 const NAMES = [...KNOBS, "phrases", "embeddings", "step", "show", "goal", "when", "colours", "sentences"];
-const LIMIT = 3; // of an entry
 const PRESETS = { identity: [[1, 0], [0, 1]], zero: [[0, 0], [0, 0]], swap: [[0, 1], [1, 0]],
   "rotation by 90°": [[0, 1], [-1, 0]], "scale by 2": [[2, 0], [0, 2]] };
 const PANELS = { // title, how it is made, its stage
@@ -153,9 +151,8 @@ const PANELS = { // title, how it is made, its stage
   weights: ["attention weights", "", 4], words: ["who attends to whom", "", 4],
   output: ["output", "", 5], plane: ["output", "= Σ weight · value", 5], sum: ["X + output", "", 6],
 };
+const LIMITS = [-3, 3, 0.1], [low, high] = LIMITS; // of an entry
 const ROW = 28, HEAD = 21; // pixels
-const unique = () => `attnlab-${Math.random().toString(36).slice(2)}`;
-
 /** A number as somebody may type it, with a comma too; undefined if it is none. */
 export function parse(text) {
   const plain = text.trim().replace("−", "-").replace(",", ".");
@@ -179,9 +176,9 @@ function render({ model, el, history }) {
     node.replaceChildren(...pieces.map((piece) => {
       const [letter, index] = /^[xqkvzWd]_/.test(piece) ? piece.split("_") : ["", piece];
       const style = words.includes(index) ? `color: ${ink(index)}` : "";
-      if (letter) return element("span", {}, element("i", { textContent: letter }),
-        element("span", { className: "unseen", textContent: "_" }), element("sub", { textContent: index, style }));
-      return style || /[\d∞]$/.test(piece) ? element("b", { textContent: piece, style }) : piece;
+      const [i, unseen] = [element("i", {}, letter), element("span", { className: "unseen" }, "_")];
+      if (letter) return element("span", {}, i, unseen, element("sub", { style }, index));
+      return style || /[\d∞]$/.test(piece) ? element("b", { style }, piece) : piece;
     }));
   }
 
@@ -193,7 +190,7 @@ function render({ model, el, history }) {
     for (const [name, value] of Object.entries(values)) model.set(name, value);
     quiet = false;
     changed();
-    model.save_changes();
+    model.save_changes(); // which fails if the kernel has gone
   }
   function record() {
     const now = read(KNOBS);
@@ -212,58 +209,33 @@ function render({ model, el, history }) {
 
   const knobs = []; // what each does to show the state
   const bar = element("div", { className: "knobs" }), corner = element("div", { className: "knobs" });
-  function choices(label, options, get, choose, className = "") {
-    const name = unique(), group = element("fieldset", { className }, element("legend", { textContent: label }));
-    const inputs = options.map((value) => {
-      const input = element("input", { type: "radio", name, value });
-      input.addEventListener("change", () => choose(value));
-      group.append(element("label", { style: `--word: ${ink(value)}` }, input, element("span", { textContent: value })));
-      return input;
-    });
-    return [group, () => inputs.forEach((input) => { input.checked = input.value === get(); })];
-  }
-  function range(ariaLabel, min, max, get, choose) {
-    const input = element("input", { type: "range", min, max, step: 0.1, ariaLabel });
-    let before;
-    input.addEventListener("pointerdown", () => { before = get(); });
-    // A swipe that scrolls the page may start on a slider and is cancelled then: the value goes back.
-    input.addEventListener("pointercancel", () => choose(before, true));
-    input.addEventListener("input", () => choose(Number(input.value), false));
-    input.addEventListener("change", () => choose(Number(input.value), true));
-    return [input, () => { if (Number(input.value) !== get()) input.value = get(); }];
-  }
-  function entry(name, i, j) {
-    const label = `${name} row ${i} column ${j}`, get = () => model.get(name)[i][j];
-    const choose = (x, settled = true) => {
+  function number(name, i, j) {
+    const read = () => model.get(name)[i][j];
+    const choose = (x, settled) => {
       const next = model.get(name).map((row) => [...row]);
-      next[i][j] = Math.min(Math.max(Math.round(x * 1e9) / 1e9, -LIMIT), LIMIT);
+      next[i][j] = Math.min(Math.max(Math.round(x * 1e9) / 1e9, low), high);
       put({ [name]: next }, settled);
     };
-    const field = element("input", { type: "text", inputMode: "decimal", autocomplete: "off", ariaLabel: label });
-    const [slider, slide] = range(`${label}, slider`, -LIMIT, LIMIT, get, choose);
-    const box = element("div", { className: "entry" }, field, slider);
-    const show = () => {
-      const x = get();
-      field.value = `${Math.round(x * 100) / 100}`.replace("-", "−");
-      box.style = `--tint: var(${x < 0 ? "--negative" : "--positive"}); --strength: ${(Math.abs(x) / LIMIT) * 100}%`;
-      slide();
-    };
-    field.addEventListener("focus", () => field.select());
-    field.addEventListener("change", () => {
-      const text = field.value, x = parse(text);
-      if (x !== undefined) choose(x);
-      show();
-      if (Math.abs(x) <= LIMIT) return;
-      note.textContent = x === undefined ? `“${text}” is not a number: ${name}[${i}, ${j}] stays ${short(get())}.`
-        : `${text} is out of range: ${name}[${i}, ${j}] is now ${short(get())}.`;
-      announce(note.textContent);
+    const made = entry(`${name} row ${i} column ${j}`, LIMITS, read, {
+      drag: (x) => choose(x, false),
+      settle: () => put({}),
+      type: (text) => {
+        const x = parse(text);
+        if (x !== undefined) choose(x);
+        made.show();
+        if (Math.abs(x) <= high) return;
+        note.textContent = x === undefined
+          ? `“${text}” is not a number: ${name}[${i}, ${j}] stays ${short(read())}.`
+          : `${text} is out of range: ${name}[${i}, ${j}] is now ${short(read())}.`;
+        announce(note.textContent);
+      },
     });
-    knobs.push(show);
-    return box;
+    knobs.push(() => made.show());
+    return made.box;
   }
   const editors = {};
   function editor(name) {
-    const cells = [0, 1].map((i) => [0, 1].map((j) => entry(name, i, j)));
+    const cells = [0, 1].map((i) => [0, 1].map((j) => number(name, i, j)));
     const preset = element("select", { ariaLabel: `set ${name} to` }, new Option("set to …", ""),
       ...Object.keys(PRESETS).map((value) => new Option(value)));
     preset.addEventListener("change", () => {
@@ -272,29 +244,32 @@ function render({ model, el, history }) {
     });
     const title = element("b");
     write(title, name);
-    const node = element("div", { className: "editor", role: "group", ariaLabel: name },
-      element("div", { className: "head" }, title, preset), element("div", { className: "entries" }, ...cells.flat()));
+    const head = element("div", { className: "head" }, title, preset);
+    const entries = element("div", { className: "entries" }, ...cells.flat());
+    const node = element("div", { className: "editor", role: "group", ariaLabel: name }, head, entries);
     editors[name] = { node, cells };
   }
   function add(to, [node, show]) {
     to.append(node);
     knobs.push(show);
   }
-  const button = (textContent, act) => {
-    const node = element("button", { type: "button", textContent });
-    node.addEventListener("click", act);
-    return node;
-  };
   ["W_Q", "W_K", "W_V"].filter(has).forEach(editor);
-  if (has("phrase")) add(bar, choices("phrase", state.phrases, () => state.phrase, (phrase) => put({ phrase })));
+  if (has("phrase")) {
+    add(bar, choices(["phrase"], state.phrases, () => state.phrase, (phrase) => put({ phrase })));
+  }
   const asks = element("div"); // whose choices follow the phrase
-  let ask = () => {};
+  let showAsks;
   if (has("query")) bar.append(asks);
   if (has("temperature")) {
-    const choose = (temperature, settled) => put({ temperature }, settled);
-    const [slider, slide] = range("temperature", 0.1, 5, () => model.get("temperature"), choose);
+    const [slider, slide] = range("temperature", [0.1, 5, 0.1], () => model.get("temperature"), {
+      drag: (temperature) => put({ temperature }, false),
+      settle: () => put({}),
+    });
     const value = element("b"), label = element("label", {}, "temperature", slider, value);
-    add(corner, [label, () => { slide(); value.textContent = fixed(state.temperature, 1); }]);
+    add(corner, [label, () => {
+      slide();
+      value.textContent = fixed(state.temperature, 1);
+    }]);
   }
   if (has("causal")) {
     const box = element("input", { type: "checkbox" });
@@ -303,7 +278,10 @@ function render({ model, el, history }) {
   }
   let playing;
   if (has("step")) {
-    const halt = () => { playing = clearInterval(playing); play.textContent = "▶ Play"; };
+    const halt = () => {
+      playing = clearInterval(playing);
+      play.textContent = "▶ Play";
+    };
     const next = () => {
       const at = (STAGES.indexOf(state.step) + 1) % STAGES.length;
       put({ step: STAGES[at] });
@@ -315,7 +293,10 @@ function render({ model, el, history }) {
       play.textContent = "❙❙ Pause";
       next();
     });
-    add(bar, choices("step", STAGES, () => state.step, (step) => { halt(); put({ step }); }));
+    add(bar, choices(["step"], STAGES, () => state.step, (step) => {
+      halt();
+      put({ step });
+    }));
     bar.append(play);
   }
   const undo = button("↶ Undo", () => put(history.last = history.past.pop()));
@@ -333,15 +314,17 @@ function render({ model, el, history }) {
     marked = [];
     const { p = 0, name, i, j } = pointed ?? focused ?? {}, part = all[p];
     const mark = (className, source, row, entry) => {
-      const tables = [editors[source]?.cells ?? cells[p][source] ?? [], source === "weights" ? lines[p] ?? [] : []];
-      for (const table of tables) table.forEach((nodes, n) => nodes.forEach((node, m) => {
+      const table = editors[source]?.cells ?? cells[p][source] ?? [];
+      const curves = source === "weights" ? lines[p] ?? [] : [];
+      for (const rows of [table, curves]) rows.forEach((nodes, n) => nodes.forEach((node, m) => {
         if ((row ?? n) !== n || (entry ?? m) !== m) return;
         node.classList.add(className);
         marked.push(node);
       }));
     };
     const [text, from] = name ? explain(state, part, name, i, j)
-      : i === undefined ? [formula(state.step || whole, part, part.query), []] : [formula(whole, part, i), [["weights", i]]];
+      : i === undefined ? [formula(state.step || whole, part, part.query), []]
+        : [formula(whole, part, i), [["weights", i]]];
     write(note, text);
     for (const source of from) mark("from", ...source);
     if (name) mark("at", name, i, j);
@@ -380,28 +363,34 @@ function render({ model, el, history }) {
 
   function grid(p, name) {
     const { words } = all[p], square = SQUARE.includes(name), across = square ? words : ["0", "1"];
-    const side = Math.max(...words.map((word) => wide(word))) + 11, width = square ? Math.max(50, side - 14) : 50;
+    const side = Math.max(...words.map((word) => wide(word))) + 11;
+    const width = square ? Math.max(50, side - 14) : 50;
     const svg = picture(side + width * across.length, HEAD + ROW * words.length, "grid", PANELS[name][0]);
     svg.style.setProperty("--side", `${side}px`);
-    const id = unique(), turn = "rotate(45)";
-    const hatch = draw(svg, "pattern", { id, width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: turn });
+    const id = `hatch-${Math.random()}`, pattern = { patternUnits: "userSpaceOnUse", width: 7, height: 7 };
+    const hatch = draw(svg, "pattern", { ...pattern, id, patternTransform: "rotate(45)" });
     draw(hatch, "rect", { width: 2, height: 7, class: "hatch" });
     const head = draw(svg, "g", { role: "row" }), middle = (j) => side + (j + 0.5) * width;
-    across.forEach((word, j) => draw(head, "text",
-      { x: middle(j), y: HEAD - 7, role: "columnheader", style: square ? `fill: ${ink(word)}` : "" }, cut(word)));
+    across.forEach((word, j) => {
+      const style = square ? `fill: ${ink(word)}` : "";
+      draw(head, "text", { x: middle(j), y: HEAD - 7, role: "columnheader", style }, cut(word));
+    });
     const table = words.map((word, i) => {
       const row = draw(svg, "g", { role: "row" }), top = HEAD + i * ROW;
-      const label = draw(row, "text", { x: side - 8, y: top + 19, role: "rowheader", class: "down", style: `fill: ${ink(word)}` }, cut(word));
+      const place = { x: side - 8, y: top + 19, class: "down", style: `fill: ${ink(word)}` };
+      const label = draw(row, "text", { ...place, role: "rowheader" }, cut(word));
       point(label, { p, i });
       label.addEventListener("click", () => put({ query: word }));
       return across.map((other, j) => {
         const cell = draw(row, "g", { role: "gridcell", class: "cell" });
-        const box = draw(cell, "rect", { x: side + j * width + 1, y: top + 1, width: width - 2, height: ROW - 2, rx: 4 });
+        const place = { x: side + j * width + 1, y: top + 1 };
+        const box = draw(cell, "rect", { ...place, width: width - 2, height: ROW - 2, rx: 4 });
         const number = draw(cell, "text", { x: middle(j), y: top + 19 });
         point(cell, { p, name, i, j });
         updates.push(() => {
           const x = all[p][name][i][j], hidden = name === "weights" && state.causal && j > i;
-          const tint = name === "weights" ? ink(other, ["73", "52"]) : `var(${x < 0 ? "--negative" : "--positive"})`;
+          const sign = x < 0 ? "negative" : "positive";
+          const tint = name === "weights" ? ink(other, ["73", "52"]) : `var(--${sign})`;
           const strength = 100 * Math.min(Math.abs(x) / { weights: 1, raw: 8 }[name] || Math.abs(x) / 5, 1);
           const text = hidden ? "–" : fixed(x, Math.abs(x) >= 100 ? 0 : Math.abs(x) >= 10 ? 1 : 2);
           box.style.fill = !shown(name) ? "" : hidden || !Number.isFinite(x) ? `url(#${id})`
@@ -440,7 +429,7 @@ function render({ model, el, history }) {
     }));
     const row = draw(svg, "g", { role: "row" });
     words.forEach((word, i) => {
-      const asking = draw(row, "g", { role: "gridcell", class: "asking", tabindex: 0, "aria-label": `${word} asks` });
+      const asking = draw(row, "g", { role: "gridcell", class: "asking", tabindex: 0 });
       const half = wide(word, 19) / 2 + 11, style = `fill: ${ink(word)}`;
       const pill = draw(asking, "rect", { x: x(i) - half, y: 6, width: 2 * half, height: 34, rx: 17 });
       const label = draw(asking, "text", { x: x(i), y: 29, class: "word" }, cut(word));
@@ -452,10 +441,11 @@ function render({ model, el, history }) {
       asking.addEventListener("keydown", ({ key }) => { if (key === "Enter" || key === " ") choose(); });
       updates.push(() => {
         const { query, weights } = all[p];
-        set(asking, { "aria-selected": i === query });
+        set(asking, { "aria-label": `${word} asks`, "aria-selected": i === query });
         pill.style.fill = i === query ? ink(word) : "";
         label.style.fill = i === query ? "var(--paper)" : ink(word);
-        share.textContent = !shown("words") ? "" : state.causal && i > query ? "masked" : fixed(weights[query][i], 2);
+        const weight = state.causal && i > query ? "masked" : fixed(weights[query][i], 2);
+        share.textContent = shown("words") ? weight : "";
       });
     });
     return svg.parentNode;
@@ -463,26 +453,29 @@ function render({ model, el, history }) {
 
   function plane(p) {
     const { words } = all[p], size = 200, centre = size / 2;
-    const svg = picture(size, size, "img"), lattice = [-0.8, -0.4, 0.4, 0.8].map((n) => centre + n * (centre - 4));
+    const svg = picture(size, size, "img");
+    const lattice = [-0.8, -0.4, 0.4, 0.8].map((n) => centre + n * (centre - 4));
     draw(svg, "path", { class: "ticks", d: lattice.map((x) => `M${x} 0V${size}M0 ${x}H${size}`).join("") });
     draw(svg, "path", { class: "axes", d: `M${centre} 0V${size}M0 ${centre}H${size}` });
-    const many = (tag, kind, paint, text = () => "") => words.map((word) =>
-      draw(svg, tag, { x1: centre, y1: centre, r: 5, class: kind, style: `${paint}: ${ink(word)}` }, text(word)));
+    const many = (tag, kind, paint, text = () => "") => words.map((word) => {
+      const style = `${paint}: ${ink(word)}`;
+      return draw(svg, tag, { x1: centre, y1: centre, r: 5, class: kind, style }, text(word));
+    });
     const values = many("line", "value", "stroke"), dots = many("circle", "", "fill");
     const shares = many("line", "share", "stroke"), end = draw(svg, "circle", { r: 7, class: "end" });
     const labels = many("text", "tip", "fill", cut), name = draw(svg, "text", { class: "tip" }, "output");
     updates.push(() => {
       const { V, weights, output, query } = all[p], visibility = shown("plane") ? "visible" : "hidden";
       const largest = Math.max(...V.flat().map(Math.abs));
-      const reach = [2.5, 5, 10, 20].find((limit) => largest <= limit) ?? largest, unit = (centre - 4) / reach;
+      const unit = (centre - 4) / ([2.5, 5, 10, 20].find((limit) => largest <= limit) ?? largest);
       const at = ([x, y]) => [centre + x * unit, centre - y * unit], [cx, cy] = at(output[query]);
       const placed = [{ x: cx, y: cy, half: 8 }]; // each name beside its point, inside, not on another
       const place = (label, text, [px, py]) => {
         const half = wide(text) / 2 + 2, inside = (x, room) => Math.min(Math.max(x, room), size - room);
         const spots = [[0, -18], [0, 18], [0, -36], [0, 36], [half + 10, 0], [-half - 10, 0]]
           .map(([dx, dy]) => ({ x: inside(px + dx, half), y: inside(py + dy, 9), half }));
-        const free = ({ x, y }) => placed.every((o) => Math.abs(o.x - x) > o.half + half || Math.abs(o.y - y) > 18);
-        placed.push(spots.find(free) ?? spots[0]);
+        const apart = (a, b) => Math.abs(a.x - b.x) > a.half + b.half || Math.abs(a.y - b.y) > 18;
+        placed.push(spots.find((spot) => placed.every((other) => apart(spot, other))) ?? spots[0]);
         set(label, { x: placed.at(-1).x, y: placed.at(-1).y + 5 });
       };
       place(name, "output", [cx, cy]);
@@ -508,7 +501,8 @@ function render({ model, el, history }) {
     focused = pointed = undefined;
     const panels = state.show.filter((name) => name in PANELS);
     const above = panels.some((name) => editors[`W_${name}`]); // matrices stand above what they make
-    const columns = state.show.filter((name) => name in PANELS || (name in editors && !panels.includes(name[2]))).map((name) => {
+    const alone = (name) => name in editors && !panels.includes(name[2]);
+    const columns = state.show.filter((name) => name in PANELS || alone(name)).map((name) => {
       if (name in editors) return editors[name].node;
       const [title, made, stage] = PANELS[name], caption = element("span", { className: "made" });
       write(caption, made);
@@ -527,11 +521,15 @@ function render({ model, el, history }) {
     if (!above || !panels.includes("X")) bar.append(corner);
     const late = columns.filter((node) => node.classList.contains("late"));
     const bands = late.length < 4 ? [columns] : [columns.filter((node) => !late.includes(node)), late];
-    board.replaceChildren(...bands.map((nodes, n) => element("div", { className: n ? "band chain" : "band" }, ...nodes)));
+    const band = (nodes, n) => element("div", { className: n ? "band chain" : "band" }, ...nodes);
+    board.replaceChildren(...bands.map(band));
     const words = [...new Set(all.flatMap((part) => part.words))];
-    let group;
-    [group, ask] = choices("who asks", words, () => all[0].words[all[0].query], (query) => put({ query }), "words");
+    const asked = () => all[0].words[all[0].query];
+    const [group, show] = choices(["who asks"], words, asked, (query) => put({ query }));
+    group.className = "words";
+    group.querySelectorAll("span").forEach((span, n) => span.style.setProperty("--word", ink(words[n])));
     asks.replaceChildren(group);
+    showAsks = show;
   }
 
   function changed() {
@@ -542,9 +540,10 @@ function render({ model, el, history }) {
     const structure = JSON.stringify(all.map((part) => part.words));
     if (built !== structure) build();
     built = structure;
-    for (const update of [...knobs, ask, ...updates]) update();
+    for (const update of [...knobs, showAsks, ...updates]) update();
     undo.disabled = history.past.length === 0;
     done.hidden = !reached(state, all);
+    gone.hidden = !model.get("kernel_gone");
     const text = sentence(state, all);
     if (says.textContent !== text) {
       write(says, text);
@@ -554,25 +553,21 @@ function render({ model, el, history }) {
   }
 
   const board = element("div", { className: "board" }), says = element("p", { className: "sentence" });
-  const note = element("p", { className: "note" }), status = element("div", { className: "unseen", role: "status" });
-  const aim = element("span"), done = element("span", { className: "reached", textContent: "✓ Goal reached" });
-  const goal = element("p", { className: "goal", hidden: !state.goal }, element("b", { textContent: "Try: " }), aim, done);
-  const gone = element("p", { className: "note", hidden: true });
-  gone.textContent = "The kernel has gone: the page still computes, but Python no longer follows. Run this cell again.";
-  const root = element("div", { className: "attnlab-step", role: "group", ariaLabel: "one step of attention", tabIndex: -1 },
+  const note = element("p", { className: "note" });
+  const status = element("div", { className: "unseen", role: "status" });
+  const aim = element("span"), done = element("span", { className: "reached" }, "✓ Goal reached");
+  const goal = element("p", { className: "goal", hidden: !state.goal }, element("b", {}, "Try: "), aim, done);
+  const gone = element("p", { className: "note" },
+    "The kernel has gone: the page still computes, but Python no longer follows. Run this cell again.");
+  const className = "attnlab attnlab-own attnlab-step";
+  const root = element("div", { className, role: "group", ariaLabel: "one step of attention", tabIndex: -1 },
     goal, says, bar, board, note, gone, status);
-  // Lab has one-key shortcuts: x cuts a cell. Shift+Enter reaches it, and so does Ctrl+S.
-  root.addEventListener("keydown", (event) => {
-    const saves = (event.ctrlKey || event.metaKey) && event.key === "s";
-    if (!saves && !(event.shiftKey && event.key === "Enter")) event.stopPropagation();
-  });
   write(aim, state.goal);
   el.append(root);
-  for (const name of NAMES) model.on(`change:${name}`, changed);
-  model.on("comm_live_update", function () { gone.hidden = this.model.comm_live; }); // `this`: Jupyter's view
+  for (const name of [...NAMES, "kernel_gone"]) model.on(`change:${name}`, changed);
   changed();
   clearTimeout(timer); // nothing to announce yet
-  return () => { // what listens to the model goes with the view
+  return () => {
     clearInterval(playing);
     clearTimeout(timer);
   };
@@ -598,5 +593,5 @@ export function mount(el, options) {
 // One history per model, as its views share it.
 export default () => {
   const history = { past: [] };
-  return { render: (context) => render({ ...context, history }) };
+  return { initialize, render: (context) => render({ ...context, history }) };
 };
