@@ -613,7 +613,7 @@ def test_retraining_grows_in_the_page_and_can_be_stopped_and_scrubbed(trainer):
     playwright.expect(explorer.status).to_contain_text("Step 200:", timeout=PATIENCE)
 
 
-def test_after_a_reload_there_is_the_still_picture_and_the_kernel_takes_up(teach, twin):
+def test_after_a_reload_the_knobs_are_back_while_the_kernel_runs(teach, twin):
     page = teach.page
     save(page)
     kernel = page.evaluate("panel.sessionContext.session.kernel.id")
@@ -633,19 +633,15 @@ def test_after_a_reload_there_is_the_still_picture_and_the_kernel_takes_up(teach
     )
     assert page.evaluate("panel.sessionContext.session.kernel.id") == kernel
     assert len(cells) >= 2
-    for index in cells:
+    for index in reversed(cells):
         page.wait_for_function(
             """index => {
                 panel.content.scrollToItem(index);  // again, while cells above it are still drawn
-                const still = panel.content.widgets[index].node.querySelector("img");
-                return still?.src.startsWith("data:image/png") && still.naturalWidth > 100;
+                return panel.content.widgets[index].node.querySelector(".attnlab-screen img");
             }""",
             arg=index,
             polling=200,
         )
-    assert page.locator(".jp-OutputArea-output .jupyter-widgets").count() == 0
-    for index in cells:
-        run_cell(page, index)
     teach.shows(*twin())
     teach.slider("W_Q", 0, 1).focus()
     teach.press("End")

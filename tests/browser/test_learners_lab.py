@@ -28,7 +28,7 @@ def running(folder, course, home):
     command = attnlab("lab", folder, course, "--no-browser", "--expose-app-in-browser")
     environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     log = home / "learners.log"
-    with log.open("w") as output:
+    with log.open("w", encoding="utf-8") as output:
         lab = subprocess.Popen(
             command,
             env=environment | {"LANG": "C.UTF-8", "HOME": str(home)},

@@ -141,7 +141,8 @@ def move_all(explorer, chance, counts):
                 wrong.append(f"{name} = {setting!r}: {explorer.error}")
             if pictures.setdefault(now["picture"], explorer.screen.alt) != explorer.screen.alt:
                 wrong.append(f"{name} = {setting!r}: other numbers, but the same picture")
-            if not explorer.error and unfounded(explorer):
+            measured = knob_name == "timing"  # in full; its curve is described roughly
+            if not explorer.error and not measured and unfounded(explorer):
                 wrong.append(f"{name} = {setting!r}: says {unfounded(explorer)}, drawn nowhere")
             if now["sentence"] != start["sentence"]:
                 still.discard((knob_name, "sentence"))

@@ -40,11 +40,25 @@ def numbers(text):
         yield found[0].strip("*"), value, decimals, bold
 
 
+def revealed(cell):
+    """What a cell says of what there was to see: the second argument of ``reveal``."""
+    calls = [
+        node
+        for node in ast.walk(ast.parse(cell.source if cell.cell_type == "code" else ""))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".reveal")
+    ]
+    texts = [part for call in calls for seen in call.args[1:] for part in ast.walk(seen)]
+    return " ".join(
+        part.value
+        for part in texts
+        if isinstance(part, ast.Constant) and part.value == f"{part.value}"
+    )
+
+
 def claims(notebook):
     """(as written, value, decimals) of the numbers in the prose that must be bound."""
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            text = cell.source
+        if text := cell.source if cell.cell_type == "markdown" else revealed(cell):
             for pattern in PATTERNS:
                 text = re.sub(pattern, " ", text)
             for written, value, decimals, bold in numbers(text):
@@ -69,6 +83,7 @@ def facts(notebook):
     for cell in code_cells(notebook):
         for output in cell.outputs:
             words = output.get("text", "") or output.get("data", {}).get("text/plain", "")
+            words = "" if revealed(cell) and "data" in output else words  # that is the claim
             yield from ((value, decimals) for _, value, decimals, _ in numbers(words))
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, ast.Assert):

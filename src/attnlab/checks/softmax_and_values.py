@@ -11,6 +11,7 @@ from attnlab.checks.exercise import Judge, exercise
 from attnlab.checks.judging import Comparison, Verdict, done, each, normal_source, values
 from attnlab.checks.scaling_and_masking import TIMES_INFINITY, hide, uneven_mask
 from attnlab.core import attention, causal_mask
+from attnlab.data import embedding_table
 
 
 def _exponentials(scores: Tensor, mask: Tensor) -> Tensor:
@@ -200,7 +201,7 @@ def look_and_carry_nothing() -> Judge:
     """
 
     def judge(W_Q: Tensor, W_V: Tensor) -> Verdict | str:
-        X = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]], dtype=torch.float64)
+        X = embedding_table().double()
         weight = attention(X @ W_Q, X, X @ W_V).weights[2, 1].item()
         river, money, _ = X @ W_V
         identity = torch.eye(2, dtype=torch.float64)

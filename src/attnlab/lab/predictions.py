@@ -107,7 +107,9 @@ class Reveal(_Half):
         self._follow()
         asked.observe(self._follow, names="vote")
 
-    def _follow(self, _: Any = None) -> None:
+    def _follow(self, change: Any = None) -> None:
+        if change and change["new"] == change["old"]:
+            return  # what was typed on the page has been refused
         vote, rows = self.asked.vote, []
         for choice, reason in self.asked.reasons.items():
             marks = {"right": "✓ right"} if choice == self.truth else {}
