@@ -70,7 +70,7 @@ class Prediction(_Half):
                 number(vote)
             except ValueError as problem:
                 self.note = str(problem)
-                return self.vote
+                return _votes.get(self.question, "")  # from the page, the new one is set already
         self.note = "Noted. Run the next cell."
         _votes[self.question] = vote
         return vote
