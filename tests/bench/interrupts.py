@@ -8,6 +8,7 @@ after which the file could be loaded.
 """
 
 import argparse
+import os
 import queue
 import random
 import shutil
@@ -33,7 +34,7 @@ def say(step, loss):
     if step == 2:
         print("writing", flush=True)
 def run(path):
-    history = train(model, ids, ids, steps=10**6, lr=1e-4, on_step=say,
+    history = train(model, ids, ids, steps=20_000, lr=1e-4, on_step=say,
                     checkpoint=path, checkpoint_every=1)
     print("stopped", history.interrupted, len(history.losses) > 2, flush=True)
 """
@@ -56,7 +57,8 @@ def loadable(path: Path) -> bool:
 
 def process(path: Path) -> subprocess.Popen:
     """A plain Python that runs again and again."""
-    code = f"{RUN}\nwhile True: run({str(path)!r})"
+    alive = f"os.getppid() == {os.getpid()}"  # it must not outlive this script
+    code = f"import os\n{RUN}\nwhile {alive}: run({str(path)!r})"
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, encoding="utf-8")
 
 
