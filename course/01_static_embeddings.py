@@ -20,7 +20,7 @@
 # **Builds on** Python and the matrix product. **Takes** about 35 minutes; there are stopping points on the way.
 #
 # Press *Shift + Enter* to run a cell, and run every cell from the top.
-# You can change any number in any cell: nothing can break that *Kernel → Restart* does not mend.
+# You can change any number in any cell: *Kernel → Restart* fixes anything you break.
 
 # %% [markdown]
 # **Two questions to warm up.** Answer in your head, then unfold.
@@ -94,6 +94,7 @@ print("river bank", river_bank.tolist(), "->", E[river_bank].tolist())
 print("money bank", money_bank.tolist(), "->", E[money_bank].tolist())
 
 # %% What is behind it: two banks jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 same = torch.equal(E[river_bank][1], E[money_bank][1])
 banks_vote.reveal(
     "[1, 0] both times" if same else "one near river, one near money",
@@ -213,6 +214,7 @@ plots.heatmap(right, tokens, tokens, cosines, "values", "Cosines", ("", ""), lim
 picture
 
 # %% What is behind it: the larger dot product jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 dots_vote.reveal(
     "with river" if bank @ river > bank @ bank else "with itself",
     """
@@ -228,7 +230,8 @@ assert torch.tensor([3, 1]) @ torch.tensor([1, 2]) == 5  # the box
 # %% [markdown]
 # ### Move them yourself
 
-# %% Explorer: three vectors in the plane tags=["explorer"]
+# %% Explorer: three vectors in the plane jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3, height=3.4, ratios=(4, 5, 5))
 arrows = plots.vectors(left, [*tokens, "average"], title="Vectors", limits=(-3, 3, -3, 3))
@@ -371,6 +374,7 @@ print("river bank ->", river_average.tolist())
 print("money bank ->", money_average.tolist())
 
 # %% What is behind it: after averaging jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 average_vote.reveal(
     "river and bank in “river bank”" if torch.equal(*river_average) else "none",
     """
@@ -575,6 +579,7 @@ print("that row times the table:", average_row_solution(river_bank, 3) @ E)
 checks.average_row(average_row_solution)
 
 # %% What is behind it: the order of the words jupyter={"source_hidden": true} tags=["reveal", "further"]
+# Run this cell when you have voted
 row, reverse = (average_row_solution(encode(text), 3) for text in ("river bank", "bank river"))
 order_vote.reveal("no" if torch.equal(row, reverse) else "yes, the first word counts more")
 

@@ -77,6 +77,7 @@ print("bank . river =", (bank @ river).item())
 print("bank . bank  =", (bank @ bank).item())
 
 # %% What is behind it: a score jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 score_guess.reveal(bank @ river, "Multiply entry by entry and add: 1 · 2 + 0 · 0.")
 
 # %% [markdown]
@@ -216,6 +217,7 @@ plots.heatmap(axes, phrase, phrase, steps.raw, kind="scores", title="Scores, W_Q
 picture
 
 # %% What is behind it: asking and being asked jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 asks, is_asked = steps.raw[2, 1], steps.raw[1, 2]
 asked_guess.reveal(
     f"{asks:.0f} and {is_asked:.0f}",
@@ -223,6 +225,7 @@ asked_guess.reveal(
 )
 
 # %% What is behind it: another W_V jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 values_vote.reveal(
     "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both",
     """
@@ -254,6 +257,7 @@ stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
 print("scores that bank gives to river, money, bank:", stronger[2].tolist())
 
 # %% What is behind it: likeness jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 likeness_vote.reveal(
     "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness",
     "With W_Q[0, 1] = 3 *money* leads in the row of *bank*, although the two are at right angles: attention need not be likeness.",
@@ -274,7 +278,8 @@ print("scores", tuple(steps.raw.shape), " output", tuple(steps.output.shape))
 # %% [markdown]
 # ### Change every entry yourself
 
-# %% Explorer: W_Q, W_K, W_V -> vectors and scores tags=["explorer"]
+# %% Explorer: W_Q, W_K, W_V -> vectors and scores jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 phrase = "river money bank".split()
 X3 = E[encode("river money bank")]  # (3, 2)
 picture, axes = plots.panels(4, height=2.9)
@@ -346,6 +351,7 @@ assert_close(shares, torch.tensor([2 / 3, 1 / 3]))
 assert_close(output, torch.tensor([5 / 3, 0.0]))
 
 # %% What is behind it: the mixture jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 mixture_guess.reveal(
     f"2/3 and 1/3, so [{output[0]:.3f}, {output[1]:.0f}]",
     """
@@ -394,6 +400,7 @@ steps = attention(X_money, X_money, X_money)
 print(f"score {steps.raw[1, 0]:.0f}, share {steps.weights[1, 0]:.4f}")
 
 # %% What is behind it: a score of 0 jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 third = abs(steps.weights[1, 0] - 1 / 3) < 0.01
 zero_vote.reveal(
     "about a third" if third else "none: 0 means no attention",

@@ -136,6 +136,7 @@ line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
 picture
 
 # %% What is behind it: a typical score jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 score_vote.reveal(
     f"{measured[sizes.index(64)].mean() ** 0.5:.0f}",
     """
@@ -201,6 +202,7 @@ for d_k in (2, 8, 32, 128, 512):
     print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
 
 # %% What is behind it: a larger divisor jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 _, by_root, by_width = (sensitivity for _, sensitivity in table[512])
 divisor_vote.reveal(
     "hardly at all" if by_width < 0.1 * by_root else "as with √d_k",
@@ -226,7 +228,8 @@ alike = torch.randn(1000, 512, generator=torch.Generator().manual_seed(0))
 assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
 assert len(draw(2)[0]) == 2_000
 
-# %% Explorer: width and scale tags=["explorer"]
+# %% Explorer: width and scale jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 spread = plots.curves(
     left,
@@ -314,6 +317,7 @@ plots.heatmap(right, tokens, tokens).update(steps.weights, allowed)
 picture
 
 # %% What is behind it: the score that goes jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 i, j = (~allowed).nonzero()[0].tolist()
 crossed_vote.reveal(
     f"row {tokens[i]}, column {tokens[j]}",
@@ -353,6 +357,7 @@ for name, mask in [("with the mask   ", causal_mask(2)), ("without the mask", No
     print(name, [steps.output[0] for steps in (before, after)])
 
 # %% What is behind it: the last word changes jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 moved = [
     not torch.equal(
         attention(X, X, X, mask).output[0], attention(edited, edited, edited, mask).output[0]
@@ -433,6 +438,7 @@ assert_close(steps.output, torch_output[0])
 assert (naive @ (naive @ left_padded)).isnan().all()  # the same once more: 0 times NaN is NaN
 
 # %% What is behind it: a row of nothing but minus infinity jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 masked_vote.reveal(
     "not a number" if naive[0].isnan().all() else "zeros",
     """
@@ -446,7 +452,7 @@ PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
 # %% [markdown]
 # ### All masks in your hands
 
-# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
@@ -760,6 +766,7 @@ print(found)
 checks.leaks(leaks_solution)
 
 # %% What is behind it: who reads the answer jupyter={"source_hidden": true} tags=["reveal", "further"]
+# Run this cell when you have voted
 readers = leaks_solution(torch.ones(6, 6, dtype=torch.bool))
 leak_vote.reveal(
     {0: "none: a mask is for writing", 1: "one, the last", 5: "all five"}[readers],

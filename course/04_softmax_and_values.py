@@ -101,6 +101,7 @@ unscaled = torch.tensor([2.0, 1.0]).softmax(dim=-1)
 print(f"had we not scaled: {unscaled}, {unscaled[0] / unscaled[1]:.2f} times")
 
 # %% What is behind it: twice the score jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 shares = row.softmax(dim=-1)
 same = abs(unscaled[0] - shares[0]) < 0.01
 apart = unscaled[0] > shares[0]
@@ -176,6 +177,7 @@ print("scores", article)
 print("softmax gives", right)
 
 # %% What is behind it: the recipe of the article jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 recipes = {
     "hide, then softmax": right,
     "softmax, then hide": article.softmax(dim=-1) * keep,
@@ -219,6 +221,7 @@ assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=
 print(output)
 
 # %% What is behind it: what bank carries away jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 carried_guess.reveal(
     output[1, 0],
     "0.6698 · 2 + 0.3302 · 1, about 1.67: nearer to *river*, which has the larger weight.",
@@ -255,6 +258,7 @@ plots.vectors(axes, ["bank", "after river", "after money"], arrows, "One word, t
 picture
 
 # %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 inputs = [E[encode(phrase)][1] for phrase in steps]  # bank, both times
 weights_differ = not torch.equal(*(s.weights[1] for s in steps.values()))
 row_vote.reveal(
@@ -307,6 +311,7 @@ print("bank's row", s.weights[1], "gives", s.output[1])
 print("the residual, with W_V the identity:", X[1] + steps["river bank"].output[1])
 
 # %% What is behind it: what W_V moves jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 before = steps["river bank"]
 weights_moved = not torch.equal(s.weights, before.weights)
 moved_vote.reveal(
@@ -369,7 +374,8 @@ river_vote = predict(
 )
 river_vote
 
-# %% Explorer: teach bank to look for money tags=["explorer"]
+# %% Explorer: teach bank to look for money jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3)
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
 heat_money = plots.heatmap(middle, money_bank, money_bank, title="money bank")
@@ -416,6 +422,7 @@ for knob in (0.0, 1.0, 3.0):
     )
 
 # %% What is behind it: the other phrase jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 moved = rivers[-1] - rivers[0]
 river_vote.reveal(
     "river keeps its weight"
@@ -445,7 +452,7 @@ knobs_vote = predict(
 )
 knobs_vote
 
-# %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 titles = ["Q", "K", "V", "raw scores", "scaled", "masked", "attention weights", "output"]
 kinds = ["values"] * 3 + ["scores"] * 3 + ["weights", "values"]
@@ -521,6 +528,7 @@ Explorer(
 )
 
 # %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 river_X, other = E[encode("river bank")], torch.tensor([[1.0, 2.0], [5.0, -7.0]])
 row_does_nothing = torch.equal(river_X @ other, river_X @ torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
 knobs_vote.reveal(

@@ -123,6 +123,7 @@ own = 3 * W_Q[:, :4].numel()  # a head's own part of W_Q, W_K and W_V
 print("parameters: one head", 4 * W_Q.numel(), " two heads", 2 * own + W_O.numel())
 
 # %% What is behind it: what the heads share out jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 shared_vote.reveal(
     "the columns of Q, K and V"
     if 2 * own + W_O.numel() == 4 * W_Q.numel()
@@ -206,7 +207,8 @@ assert_close(ours.output, theirs)
 assert_close(ours.weights, their_weights)  # (B, H, S, S)
 print("output and weights agree; our True is their False")
 
-# %% Explorer: one heat map per head tags=["explorer"]
+# %% Explorer: one heat map per head jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 sentence = "dog bites man today".split()
 embedded = torch.randn(1, 4, 12, generator=torch.Generator().manual_seed(1))  # (B, S, D)
 picture, axes = plots.panels(4, height=2.4)
@@ -279,6 +281,7 @@ masked_second = module(second, mask=causal_mask(3)).output[0]
 print("with a causal mask still the same:", same(masked_first, masked_second))
 
 # %% What is behind it: the dog, or the man jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 moved = (out_first[0] - out_second[2]).abs().max()  # dog comes first, then last
 order_vote.reveal(
     "no" if moved < 1e-5 else "yes, but only a little",
@@ -350,6 +353,7 @@ looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2
 assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
 
 # %% What is behind it: which scores are equal jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 changes = {
     "both go 100 positions further": turn(q, 103) @ turn(k, 101),
     "they change places, 1 and 3": turn(q, 1) @ turn(k, 3),
@@ -389,7 +393,8 @@ picture
 # %% [markdown]
 # Pair 1 rotates fast, pair 4 hardly moves. A head can use the fast ones for neighbours and the slow ones for long distances.
 
-# %% Explorer: two positions and a shift tags=["explorer"]
+# %% Explorer: two positions and a shift jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
 picture, (left, right) = plots.panels(2, width=8, height=3.4)
 plane = plots.vectors(left, ["query", "key"], title="Clock hands", limits=(-1.5, 1.5, -1.5, 1.5))
 scores = plots.bars(right, ["score", "shifted"], title="Scores", limits=(-1.2, 1.2))

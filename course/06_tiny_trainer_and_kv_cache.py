@@ -143,6 +143,7 @@ assert_close(torch.tensor(same.losses), torch.tensor(losses[:20]))
 assert abs(losses[-1] - 6e-5) < 2e-5
 
 # %% What is behind it: the untrained model jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 start = seeded(TinyCausalAttention, 42)(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
 start_vote.reveal(
     "worse" if losses[0] > math.log(5) else "better",
@@ -196,6 +197,7 @@ curve.update(**{"with context": losses, "W_V = 0": blind_losses})
 picture
 
 # %% What is behind it: how low without context jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 levels = {"to 0": 0.0, "to ln 2, about 0.69": math.log(2), "to ln 5, about 1.61": math.log(5)}
 floor_vote.reveal(
     min(levels, key=lambda name: abs(blind_losses[-1] - levels[name])),
@@ -240,6 +242,7 @@ alone = model(encode("bank bank", TOY_WORDS)[None])[0, -1].softmax(dim=-1)  # (v
 print("bank bank: p(shore) > 0.99:", bool(alone[shore] > 0.99))
 
 # %% What is behind it: how much river gets jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 on_river = weights[0, 1, 0]
 weight_vote.reveal(
     "about 1" if on_river > 0.9 else "about 0" if on_river < 0.1 else "about 0.5",
@@ -295,7 +298,7 @@ picture
 # %% Proof: fifteen of twenty jupyter={"source_hidden": true} tags=["proof"]
 assert both == 15
 
-# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 inputs, targets = toy_task()
 shore, loan = targets.tolist()
@@ -487,6 +490,7 @@ picture
 assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
 
 # %% What is behind it: which matrix is missed most jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 zeroed_vote.reveal(
     min(("W_Q", "W_K", "W_V"), key=lambda name: rates[f"{name} = 0"]),
     """
@@ -533,6 +537,7 @@ for person in ("fisherman", "banker"):
     print(decode(ids[0], language.words))
 
 # %% What is behind it: the same last four words jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 people = ("fisherman", "banker")
 next_words = [
     decode(write(f"a {person} saw that small bank", 1)[0, -1:], language.words) for person in people
@@ -608,6 +613,7 @@ print("largest difference of any logit below 0.00001:", largest < 1e-5)
 print(cache)
 
 # %% What is behind it: what the cache costs in precision jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 cache_vote.reveal(
     "not at all, but for rounding" if largest < 1e-5 else "a little, and it grows with each word",
     """
@@ -653,6 +659,7 @@ print("stale in block 1:", *(word for word, bad in zip(columns, stale[0]) if bad
 print("stale in block 2:", *(word for word, bad in zip(columns, stale[1]) if bad))
 
 # %% What is behind it: what an edit spoils jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 names = {0: "none", 1: "the second", 9: "the second and all to its right", 10: "all ten"}
 stale_vote.reveal(
     names.get(int(stale[1].sum()), "another number"),
@@ -679,7 +686,7 @@ encoder_vote = predict(
 )
 encoder_vote
 
-# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 language = corpus()
 reader = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64), 0)  # untrained will do
@@ -732,6 +739,7 @@ Explorer(
 )
 
 # %% What is behind it: an encoder jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
 cached, now = keys(sentence[:, :4], True), keys(sentence[:, :5], True)[:, :4]
 holds = ((cached - now).abs().amax(dim=2) < 1e-5).all(dim=1).tolist()  # (blocks,)
 encoder_vote.reveal(
