@@ -452,7 +452,7 @@ PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
 # %% [markdown]
 # ### All masks in your hands
 
-# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")

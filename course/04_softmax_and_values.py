@@ -452,7 +452,7 @@ knobs_vote = predict(
 )
 knobs_vote
 
-# %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: the whole step, linked (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 titles = ["Q", "K", "V", "raw scores", "scaled", "masked", "attention weights", "output"]
 kinds = ["values"] * 3 + ["scores"] * 3 + ["weights", "values"]

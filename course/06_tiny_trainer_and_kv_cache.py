@@ -298,7 +298,7 @@ picture
 # %% Proof: fifteen of twenty jupyter={"source_hidden": true} tags=["proof"]
 assert both == 15
 
-# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 inputs, targets = toy_task()
 shore, loan = targets.tolist()
@@ -686,7 +686,7 @@ encoder_vote = predict(
 )
 encoder_vote
 
-# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 language = corpus()
 reader = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64), 0)  # untrained will do
