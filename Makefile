@@ -5,12 +5,10 @@
 # make lab TORCH_INDEX=address        takes torch from that package index (on Linux: a CPU build, 200 MB, not several GB)
 # make lab PY=python SETUP=           uses the environment you are in, as it is
 # make lab ARGS=--port=9000           hands options to JupyterLab
-# make lab ARGS=--port=9000           hands options to JupyterLab
 # make notebooks NB=course/03         rebuilds one notebook
 PYTHON ?= python3
 PY = .venv/bin/python
 NB = course/0
-TO = handout
 TO = handout
 
 # Jupyter and IPython read and write their files in this repository, so that the course looks the same for everyone
@@ -80,7 +78,7 @@ format: $(SETUP:=-test) ## format the code and apply ruff's fixes
 	$(PY) -m ruff format
 
 clean: ## remove .venv and the tools' caches
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build src/*.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist src/*.egg-info
 
 .venv/ready-%:
 	@test -e ".venv/made-$$($(PLACE))" \

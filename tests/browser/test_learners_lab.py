@@ -112,9 +112,15 @@ def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path, fig
                     await jupyterapp.commands.execute("notebook:run-cell");
                 }
                 panel.content.widgets[0].model.sharedModel.setSource("typed by the learner");
+                const reveal = panel.content.widgets.findIndex(
+                    cell => (cell.model.getMetadata("tags") ?? []).includes("reveal"));
+                panel.content.activeCellIndex = reveal;
+                await jupyterapp.commands.execute("notebook:run-all-above");
+                await jupyterapp.commands.execute("notebook:run-cell");
                 await jupyterapp.commands.execute("docmanager:save");
+                return panel.content.widgets[reveal].model.outputs.length;
             """
-            lab_server.ask(page, work, SECOND)
+            assert lab_server.ask(page, work, SECOND) == 1
             # An update does not come while the notebooks are open.
             notebook = json.loads((course / SECOND).read_text(encoding="utf-8"))
             notebook["cells"][1]["source"] = "new in the course"
@@ -132,6 +138,8 @@ def test_a_learner_comes_back_to_where_the_work_was(browser, home, tmp_path, fig
     saved = json.loads(before)
     assert "widget-view" in json.dumps(saved), "a save keeps the outputs with their widgets"
     assert not list(folder.glob("*.py"))
+    reveals = [c for c in saved["cells"] if "reveal" in c["metadata"].get("tags", [])]
+    assert reveals and [c["outputs"] for c in reveals] == [[]] * len(reveals), "no answer is saved"
     with running(folder, course, home) as address:
         with opened(browser, address) as page:
             there = seen(page)
