@@ -1,6 +1,6 @@
 """What is left when cells run again, and what a kernel holds after Run All, in real kernels.
 
-python tests/bench/growth.py            all notebooks (some minutes)
+python tests/bench growth               all notebooks (some minutes)
 python tests/bench/growth.py 03 06      only these
 """
 

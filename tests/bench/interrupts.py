@@ -1,13 +1,9 @@
 """A run that writes a checkpoint after every step, interrupted at random moments.
 
-python tests/bench/interrupts.py            50 of each kind (some minutes)
-python tests/bench/interrupts.py --times 5
-
 Counted are the moments after which the process or kernel was alive with a ``History``, and those
 after which the file could be loaded.
 """
 
-import argparse
 import os
 import queue
 import random
@@ -127,29 +123,22 @@ def in_a_kernel(path: Path, times: int, chance: random.Random) -> tuple[int, int
     return alive, whole
 
 
-def main() -> None:
-    """Print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--times", type=int, default=50, help="interrupts of each kind")
-    times = parser.parse_args().times
+def run(repeats: int = 50) -> None:
+    """Print the counts, with so many interrupts of each kind."""
     torch.set_num_threads(1)
     chance = random.Random()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.pt"
         for name, interrupt in (("Ctrl-C", by_signal), ("Stop in a kernel", in_a_kernel)):
-            alive, whole = interrupt(path, times, chance)
-            print(f"{name}: alive with a History {alive}/{times}, file loadable {whole}/{times}",
+            alive, whole = interrupt(path, repeats, chance)
+            print(f"  {name}: alive with a History {alive}/{repeats}, file loadable {whole}/{repeats}",
                   flush=True)  # fmt: skip
-        print(f"kill -9: file loadable {by_kill(path, times, chance)}/{times}", flush=True)
+        print(f"  kill -9: file loadable {by_kill(path, repeats, chance)}/{repeats}", flush=True)
         once(path)
-        print("left beside the file:", ", ".join(sorted(p.name for p in path.parent.iterdir())))
+        print("  left beside the file:", ", ".join(sorted(p.name for p in path.parent.iterdir())))
 
 
 def once(path: Path) -> None:
     """One more run, which removes what killed ones left."""
     ids = torch.zeros(1, 2).long()
     train(TinyTransformer(11, 96, 6, 2, 12), ids, ids, steps=1, lr=1e-4, checkpoint=path)
-
-
-if __name__ == "__main__":
-    main()
