@@ -1,7 +1,9 @@
 """What several test modules share."""
 
+import ast
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +53,26 @@ def run(*command, ok=(0,), **options):
     )
     assert done.returncode in ok, f"exit status {done.returncode} of {command}:\n{done.stdout}"
     return done.stdout
+
+
+# --- Predictions ------------------------------------------------------------------------------
+
+
+def call(source, name):
+    """The call of ``name`` in a cell, if there is one: (target, arguments by name)."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            target, value = node.targets[0], node.value
+            if isinstance(value.func, ast.Name) and value.func.id == name:
+                return target.id, value
+    return None
+
+
+def plain(text):
+    """Text as it is read: without markup, dashes and minus signs alike."""
+    return re.sub(r"[*_`]", "", text.replace("−", "-")).casefold()
+
+
+def gives_away(key, text):
+    """Whether the key stands in the text, as a word or a number of its own."""
+    return re.search(rf"(?<![\w.]){re.escape(plain(key))}(?![\w]|\.\d)", plain(text)) is not None

@@ -131,8 +131,8 @@ def run(repeats: int = 50) -> None:
         path = Path(folder) / "run.pt"
         for name, interrupt in (("Ctrl-C", by_signal), ("Stop in a kernel", in_a_kernel)):
             alive, whole = interrupt(path, repeats, chance)
-            print(f"  {name}: alive with a History {alive}/{repeats}, file loadable {whole}/{repeats}",
-                  flush=True)  # fmt: skip
+            counts = f"alive with a History {alive}/{repeats}, file loadable {whole}/{repeats}"
+            print(f"  {name}: {counts}", flush=True)
         print(f"  kill -9: file loadable {by_kill(path, repeats, chance)}/{repeats}", flush=True)
         once(path)
         print("  left beside the file:", ", ".join(sorted(p.name for p in path.parent.iterdir())))

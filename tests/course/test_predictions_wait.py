@@ -5,7 +5,7 @@ import re
 
 import jupytext
 import pytest
-from support import SOURCES
+from support import SOURCES, call, gives_away
 
 # Question -> why its key may be seen before the reveal. Three at most.
 EXCEPTIONS: dict[str, str] = {}
@@ -15,16 +15,6 @@ HEADING = re.compile(r"^#{1,4} ", re.MULTILINE)
 
 def tags(cell):
     return cell.metadata.get("tags", [])
-
-
-def call(source, name):
-    """The call of ``name`` in a cell, if there is one: (target, arguments by name)."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            target, value = node.targets[0], node.value
-            if isinstance(value.func, ast.Name) and value.func.id == name:
-                return target.id, value
-    return None
 
 
 def predictions(path):
@@ -49,16 +39,6 @@ def predictions(path):
         for later in cells[number + 1 :]:
             revealed += later.cell_type == "code" and f"{variable}.reveal(" in later.source
         yield variable, question, key, "\n".join(visible), revealed
-
-
-def plain(text):
-    """Text as it is read: without markup, dashes and minus signs alike."""
-    return re.sub(r"[*_`]", "", text.replace("−", "-")).casefold()
-
-
-def gives_away(key, text):
-    """Whether the key stands in the text, as a word or a number of its own."""
-    return re.search(rf"(?<![\w.]){re.escape(plain(key))}(?![\w]|\.\d)", plain(text)) is not None
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
