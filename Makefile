@@ -10,6 +10,7 @@ PYTHON ?= python3
 PY = .venv/bin/python
 NB = course/0
 TO = handout
+FOR =
 
 # Jupyter and IPython read and write their files in this repository, so that the course looks the same for everyone
 # and nobody's own settings and kernels are read or changed.
@@ -47,8 +48,8 @@ lab: $(SETUP:=-lab) ## open your copy of the course, my_course/, in JupyterLab (
 edit: $(SETUP:=-lab) ## open the course's own files in JupyterLab, to change the course
 	$(PY) -m jupyterlab $(ARGS)
 
-handout: $(SETUP:=-lab) ## write the notebooks for a class, without solutions and hints, to handout/ (TO=folder)
-	$(PY) -m attnlab.editions handout "$(TO)"
+handout: $(SETUP:=-lab) ## write the notebooks for a class, without solutions, to handout/ (TO=folder, FOR=nbgrader)
+	$(PY) -m attnlab.editions handout "$(TO)" $(FOR:%=--for=%)
 
 check: $(SETUP:=-test) ## check what matters most, in less than a minute: style, types, unit tests, pairs of files
 	$(call each,'ruff check' 'ruff format --check' mypy 'pytest -q -n 2 $(QUICK)')

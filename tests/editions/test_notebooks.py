@@ -8,12 +8,17 @@ import pytest
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 from support import COURSE, NOTEBOOKS
 
-from attnlab.editions import command, notebooks
+from attnlab.editions import command, nbgrader, notebooks
 
 COMMITTED = [notebooks.parse(path.read_bytes()) for path in NOTEBOOKS]
 each_committed = pytest.mark.parametrize(
     "committed", COMMITTED, ids=lambda nb: nb["cells"][0]["id"]
 )
+
+
+@pytest.fixture
+def committed_copy():
+    return copy.deepcopy(COMMITTED[0])
 
 
 def titles(notebook, tag=None):
@@ -90,6 +95,50 @@ def test_the_text_around_a_hint_stays(course):
     )
     edition = notebooks.for_class(course.read("01_a.ipynb"))
     assert "**Exercise 1.1.** Count them.\n\nGo on." in [c["source"] for c in edition["cells"]]
+
+
+@each_committed
+def test_nbgrader_gets_two_cells_an_exercise_and_the_class_its_edition(committed):
+    edition, plain = nbgrader.for_nbgrader(committed), notebooks.for_class(committed)
+    nbformat.validate(edition)
+    marks = [c["metadata"]["nbgrader"] for c in edition["cells"] if "nbgrader" in c["metadata"]]
+    exercises = titles(plain, "exercise")
+    assert len(marks) == 2 * len(exercises) == len({mark["grade_id"] for mark in marks})
+    assert sum(mark.get("points", 0) for mark in marks) == len(exercises)
+    others = [c for c in edition["cells"] if "nbgrader" not in c["metadata"]]
+    assert others == [c for c in plain["cells"] if "exercise" not in notebooks.tags(c)]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("x = 1", "does not end in its check"), ("checks.x", "does not end in its check")],
+)
+def test_an_exercise_that_nbgrader_could_not_grade_is_refused(committed_copy, source, message):
+    for cell in committed_copy["cells"]:
+        if "exercise" in notebooks.tags(cell):
+            cell["source"] = source
+    with pytest.raises(ValueError, match=message):
+        nbgrader.for_nbgrader(committed_copy)
+
+
+def test_an_exercise_without_a_solution_or_a_number_is_refused(committed_copy):
+    without = {**committed_copy}
+    without["cells"] = [c for c in committed_copy["cells"] if "solution" not in notebooks.tags(c)]
+    with pytest.raises(ValueError, match=r"exercise 1\.1 has no solution"):
+        nbgrader.for_nbgrader(without)
+    for cell in committed_copy["cells"]:
+        if "exercise" in notebooks.tags(cell):
+            cell["metadata"]["title"] = "Try"
+    with pytest.raises(ValueError, match="no number in the title 'Try'"):
+        nbgrader.for_nbgrader(committed_copy)
+
+
+def test_handing_out_for_nbgrader_writes_its_course(course, tmp_path, capsys):
+    words = ["handout", str(tmp_path / "class"), "--for=nbgrader", f"--course={COURSE}"]
+    assert command.main(words) == command.main(words) == 0
+    assert "6 assignments for nbgrader are in" in capsys.readouterr().out
+    files = {str(p.relative_to(tmp_path / "class")) for p in (tmp_path / "class").rglob("*.*")}
+    assert files == {f"source/{p.stem}/{p.name}" for p in NOTEBOOKS} | {"nbgrader_config.py"}
 
 
 def test_handing_out_twice_overwrites_nothing_that_was_changed(course, tmp_path, capsys):

@@ -164,7 +164,7 @@ BUDGETS = {
     "lab": 1120,
     "step": 180,
     "checks": 350,
-    "editions": 460,
+    "editions": 520,
     "JavaScript and CSS": 990,
     "tables of exercises": None,  # as long as there are exercises
 }

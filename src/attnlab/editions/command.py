@@ -3,7 +3,8 @@
 attnlab copy [FOLDER]      make your copy of the course (my_course), or bring it up to date
 attnlab lab [FOLDER]       do that, and open JupyterLab there on the notebook you worked in last;
                            options for JupyterLab may follow, such as --port=9000
-attnlab handout FOLDER     write the notebooks for a class, without solutions and hints
+attnlab handout FOLDER     write the notebooks for a class, without solutions and hints;
+                           with --for=nbgrader an nbgrader course of them, to be graded
 
 With --course=COURSE the notebooks come from that folder.
 """
@@ -17,8 +18,9 @@ import re
 import sys
 from pathlib import Path
 
-from attnlab.editions import notebooks
+from attnlab.editions import nbgrader, notebooks
 from attnlab.editions.copies import CopyError, LearnersCopy, make, write
+from attnlab.editions.notebooks import serialize
 
 NOTHING_LOST = "Nothing that you typed was lost. Put this right, then try again."
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
@@ -116,24 +118,34 @@ def running_server(learners: LearnersCopy) -> str | None:
     return None
 
 
-def handout(folder: Path, course: Path) -> None:
+def handout(folder: Path, course: Path, graded: bool) -> None:
     """Write the edition for a class: the learner's, without solutions and hints.
 
+    Graded, it is an nbgrader course: each notebook is an assignment.
+
     Raises:
-        CopyError: if the folder holds a notebook of that name with something else in it.
+        CopyError: if the folder holds a file of that name with something else in it.
     """
-    edition = make(course, notebooks.for_class)
-    files = {folder / name: notebooks.serialize(notebook) for name, notebook in edition.items()}
+    edition = make(course, nbgrader.for_nbgrader if graded else notebooks.for_class)
+    files = {
+        folder / (f"source/{name.partition('.')[0]}/{name}" if graded else name): serialize(
+            notebook
+        )
+        for name, notebook in edition.items()
+    }
+    if graded:
+        files[folder / "nbgrader_config.py"] = nbgrader.CONFIG.encode()
     for path, data in files.items():
         if path.exists() and path.read_bytes() != data:
             raise CopyError(
                 f"{path} is there already, and it is different. Choose another folder, "
                 "or move the old notebooks away. Nothing was written."
             )
-    folder.mkdir(parents=True, exist_ok=True)
     for path, data in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(path, data)
-    print(f"{len(files)} notebooks without solutions and hints are in {folder.resolve()}.")
+    what = "assignments for nbgrader" if graded else "notebooks without solutions and hints"
+    print(f"{len(edition)} {what} are in {folder.resolve()}.")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -142,6 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("verb", choices=["copy", "lab", "handout"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--course", type=Path, default=default_course())
+    parser.add_argument("--for", dest="audience", choices=["nbgrader"])
     options, more = parser.parse_known_args(arguments)
     if more and options.verb != "lab":
         parser.error(f"{more[0]} is not an option of attnlab {options.verb}")
@@ -153,8 +166,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.verb == "lab":
             start = lab(folder, options.course, more)
+        elif options.verb == "handout":
+            handout(folder, options.course, graded=options.audience == "nbgrader")
         else:
-            {"copy": copy, "handout": handout}[options.verb](folder, options.course)
+            copy(folder, options.course)
     except (CopyError, OSError) as problem:
         said = str(problem)
         if isinstance(problem, OSError):
