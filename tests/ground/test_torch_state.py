@@ -36,6 +36,7 @@ def test_models_are_exported_with_any_length(small_llama, ids):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")
 def test_models_compile_to_a_single_graph(small_llama, ids):
     model = small_llama(2)
     heads = MultiHeadAttention(24, 6, rope="half").requires_grad_(False)
