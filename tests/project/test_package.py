@@ -89,7 +89,7 @@ MAY_IMPORT = {
     "data": ({"data"}, {"torch", "numpy"}),
     "lab": ({"lab"}, {"torch", "numpy"} | PAGE),
     "checks": ({"checks", "ground floor", "data", "lab"}, {"torch", "numpy"}),
-    "editions": ({"editions"}, {"jupyterlab"}),
+    "editions": ({"editions"}, {"jupyterlab", "jupyter_server"}),
     "step": ({"step", "ground floor", "data", "lab"}, {"torch"} | PAGE),
 }
 
