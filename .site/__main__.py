@@ -32,7 +32,7 @@ def project_url() -> str:
     return project.get("urls", {}).get("Site", "")
 
 
-def assemble(course: Path, pages: Path) -> None:
+def assemble(course: Path, pages: Path, pdfs: list[str]) -> None:
     """Write what Sphinx is to build: the six chapters, the front page and the teacher's page."""
     notebooks = {
         path.stem: json.loads(path.read_text(encoding="utf-8"))
@@ -44,6 +44,7 @@ def assemble(course: Path, pages: Path) -> None:
     parts = {
         "step": chapters.LIVE + html(AttentionStep(**play.GOALS[-1].traits)),
         "chapters": teaching.contents(notebooks),
+        "printed": teaching.printed(pdfs),
         "toctree": "\n".join(notebooks),
         "minutes": teaching.minutes(course),
         "lessons": teaching.lessons(notebooks),
@@ -68,13 +69,13 @@ def main() -> None:
     for folder in (pages, site):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    assemble(chosen.course, pages)
+    play.write(site / "play", url)
+    pdfs = printed.write(site, url)
+    assemble(chosen.course, pages, pdfs)
     options = ["-b", "html", "-E", "-W", "--keep-going", "-q", "-c", HERE, pages, site]
     if failed := sphinx([*map(str, options), "-d", str(pages / "doctrees")]):
         sys.exit(failed)
     (site / "_static/step.js").write_text(script(), encoding="utf-8")
-    play.write(site / "play", url)
-    printed.write(site, url)
     print(report(site, time.perf_counter() - started))
 
 

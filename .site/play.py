@@ -110,10 +110,16 @@ GOALS = (
 )
 
 
+def _changed(state: dict[str, Any]) -> dict[str, Any]:
+    """What differs from the defaults, which the script has."""
+    defaults = AttentionStep().state()
+    return {name: value for name, value in state.items() if value != defaults[name]}
+
+
 def write(folder: Path, url: str) -> None:
     """Write the page, with all that it needs in it."""
     folder.mkdir(parents=True)
-    steps = [AttentionStep(**goal.traits).state() | {"name": goal.name} for goal in GOALS]
+    steps = [_changed(AttentionStep(**goal.traits).state()) for goal in GOALS]
     buttons = "".join(
         f'<li><button type="button"><span>{n}</span> {escape(goal.name)}</button></li>'
         for n, goal in enumerate(GOALS, 1)
@@ -121,6 +127,7 @@ def write(folder: Path, url: str) -> None:
     page = (HERE / "play.html").read_text(encoding="utf-8")
     for name, part in {
         "buttons": buttons,
+        "number": str(len(GOALS)),
         "script": script(),
         "goals": json.dumps(steps, ensure_ascii=False).replace("</", "<\\/"),
     }.items():

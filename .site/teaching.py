@@ -8,3 +8,4 @@ def contents(notebooks):
 def minutes(course): return ""
 def lessons(notebooks): return ""
 def misconceptions(notebooks): return ""
+def printed(pdfs): return ""
