@@ -19,6 +19,7 @@ from attnlab.data import (
     minilm,
     read_sentence,
     recorded_attention,
+    recorded_ladder,
     recorded_mole,
     recorded_positions,
     recordings,
@@ -145,7 +146,12 @@ def test_a_sentence_longer_than_the_model_allows_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(
     "name, read",
-    [("glove.npz", glove), ("minilm.npz", recorded_mole), ("positions.json", recorded_positions)],
+    [
+        ("glove.npz", glove),
+        ("ladder.json", recorded_ladder),
+        ("minilm.npz", recorded_mole),
+        ("positions.json", recorded_positions),
+    ],
 )
 def test_a_damaged_or_missing_file_gives_one_sentence(name, read, tmp_path, monkeypatch):
     original = recordings.FOLDER / name

@@ -13,12 +13,13 @@ from torch import Tensor
 from attnlab.data import minilm
 from attnlab.data.example import encode
 
-__all__ = ["glove", "read_sentence", "recorded_attention", "recorded_mole", "recorded_positions"]
-__all__ += ["word_vectors"]
+__all__ = ["glove", "read_sentence", "recorded_attention", "recorded_ladder", "recorded_mole"]
+__all__ += ["recorded_positions", "word_vectors"]
 
 FOLDER = Path(__file__).parent / "recorded"
 SHA256 = {
     "glove.npz": "3d4c2d2660ade1c9278ab2a41425d0472d206e4b600fa40d741100c7c7156c44",
+    "ladder.json": "6efc2ba7c4c69ab07a1746d9eb33b861e2b813c5ce5872e4af32a053376b3c92",
     "minilm.npz": "1c74bc0a3f3c8d1694b031da8f353fa8bbb6fba55703e14e0b40e26f348ed5be",
     "positions.json": "3d030230132081a4a7304ef6374a4e570e2dfc54cb769d72f25fab066b9552ad",
 }
@@ -115,6 +116,16 @@ def recorded_positions() -> tuple[Trained, ...]:
     a guess is right once in eight. Made by ``tests/record/positions.py``; errors as in `glove`.
     """
     return _trained("positions.json")
+
+
+def recorded_ladder() -> tuple[Trained, ...]:
+    """What each part of notebook 6's transformer is worth on the language of `corpus`.
+
+    Eight models, each with one part more, trained with that notebook's settings; results are exact
+    mean losses over the whole language, in nats, and ``best`` is the floor of what the model sees.
+    Made by ``tests/record/ladder.py``; errors as in `glove`.
+    """
+    return _trained("ladder.json")
 
 
 def _trained(name: str) -> tuple[Trained, ...]:
