@@ -15,6 +15,7 @@ from attnlab.model import swiglu
 load(ROOT / "tests/record/archive.py")  # the scripts beside it import it by its name
 positions = load(ROOT / "tests/record/positions.py")
 ladder = load(ROOT / "tests/record/ladder.py")
+seeds = load(ROOT / "tests/record/seeds.py")
 
 
 def table(name):
@@ -146,3 +147,29 @@ def test_a_rung_with_one_part_more_is_the_package_s_block_without_its_norms():
     x = x + block.attention(x, mask=mask).output
     x = x + swiglu(x, block.gate_up, block.down)
     assert_close(rung(corpus().sentences[:3, :-1]), rung.lm_head(x))
+
+
+# --- What notebook 6 says of one seed ---
+
+
+def test_a_head_is_knocked_out_by_its_mean_or_by_zero():
+    torch.manual_seed(4)
+    model, ids = ladder.blocks(2), corpus().sentences[:, :5]
+    attention, p = model.blocks[1].attention, corpus().probabilities.float()
+
+    def merged():
+        seen = []
+        hook = attention.w_o.register_forward_hook(lambda _, arguments, __: seen.append(arguments))
+        with torch.no_grad():
+            model(ids)
+        hook.remove()
+        return seen[0][0].view(-1, 5, 4, 8)  # (n, S, H, d)
+
+    before = merged()
+    for by_mean in (True, False):
+        with seeds.KnockedOut(model, 1, 2, by_mean):
+            after = merged()
+        assert torch.equal(after[:, :, [0, 1, 3]], before[:, :, [0, 1, 3]])
+        mean = torch.einsum("n,nsd->sd", p, before[:, :, 2])
+        assert_close(after[:, :, 2], (mean * by_mean).expand(len(ids), 5, 8))
+    assert torch.equal(merged(), before)
