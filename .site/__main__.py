@@ -1,9 +1,9 @@
-"""Build the course's site into build/site: `make site`, or
+"""Build the course's site into build/site, as `make site` does.
 
     python .site [--url ADDRESS] [--to FOLDER]
 
-Nothing is executed and nothing is fetched. What needs a browser (the worksheet as PDF) is made where
-Chromium is there.
+Nothing is executed and nothing is fetched. What needs a browser, the PDFs, is made where Chromium
+is there.
 """
 
 import argparse
@@ -44,11 +44,9 @@ def assemble(course: Path, pages: Path, pdfs: list[str]) -> None:
     parts = {
         "step": chapters.LIVE + html(AttentionStep(**play.GOALS[-1].traits)),
         "chapters": teaching.contents(notebooks),
-        "printed": teaching.printed(pdfs),
         "toctree": "\n".join(notebooks),
-        "minutes": teaching.minutes(course),
-        "lessons": teaching.lessons(notebooks),
-        "misconceptions": teaching.misconceptions(notebooks),
+        "printed": teaching.paper_table(pdfs),
+        "lessons": teaching.teach(course, notebooks),
     }
     for path in sorted((HERE / "pages").glob("*.md")):
         page = path.read_text(encoding="utf-8")

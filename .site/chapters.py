@@ -1,16 +1,14 @@
 """The proved edition of a notebook, made into a chapter for readers who run nothing.
 
-Nothing is executed. What Jupyter's front end does with the stored outputs (folding, votes that wait,
-alternative texts) is said in MyST-NB's words or in plain HTML.
+Nothing is executed. What JupyterLab does with the stored outputs (folding, votes that wait, texts
+for pictures) is said in MyST-NB's words or in plain HTML.
 """
 
 import ast
 import re
 from collections.abc import Iterator
 from html import escape
-from typing import Any
-
-from markdown_it import MarkdownIt
+from typing import Any, NamedTuple
 
 from attnlab.step import AttentionStep, html
 
@@ -22,7 +20,6 @@ READING = (
     "*This page is for reading: its answers and solutions are stored, and folded.* "
     "*In [your own copy](index.md#start) the knobs move, and your answers are checked.*"
 )
-_inline = MarkdownIt("js-default").renderInline
 
 
 def text(lines: str | list[str]) -> str:
@@ -79,10 +76,11 @@ def _adapted(cell: Cell, asked: dict[str, list[str]]) -> Iterator[Cell]:
         yield _markdown(_reveal(cell, asked))
     elif "proof" in kinds:  # what only asserts; of an explorer's stills the pictures stay
         if pictures := [*_pictures(cell)]:
-            words, *_ = _words(cell)
-            yield _markdown(f'<details class="stills"><summary>With the knobs moved</summary>\n{words}')
+            said, told = _words(cell)
+            summary = "<summary>With the knobs moved</summary>"
+            yield _markdown(f'<details class="stills">{summary}{said}')
             yield from pictures
-            yield _markdown("</details>")
+            yield _markdown(f"{_in_words(told)}</details>")
     elif "explorer" in kinds:
         yield from _explorer(cell)
     elif "setup" in kinds:
@@ -150,23 +148,28 @@ def _explorer(cell: Cell) -> Iterator[Cell]:
     if step := attention_step(text(cell["source"])):
         yield _markdown(html(step))
         return
-    words, data = _words(cell)
+    said, told = _words(cell)
     goal = _argument(text(cell["source"]), "goal")
     aim = f"<p><b>Try in the notebook:</b> {escape(goal)}</p>" if goal else ""
-    yield _markdown(f'<div class="explorer">\n{aim}{words}\n</div>')
+    yield _markdown(f'<div class="explorer">{aim}{said}</div>')
     yield from _pictures(cell)
-    if data:
-        yield _markdown(f'<details class="words"><summary>The picture in words</summary>{data}</details>')
+    yield _markdown(_in_words(told))
     yield _code(cell, [], "Code of this explorer", "hide-input")
 
 
+def _in_words(told: str) -> str:
+    summary = "<summary>The picture in words</summary>"
+    return f'<details class="words">{summary}{told}</details>' if told else ""
+
+
 def _words(cell: Cell) -> tuple[str, str]:
-    """HTML of the sentences of an explorer, and of the lines that tell its pictures in words."""
-    lines = _plain(cell).splitlines()
-    told = [line for line in lines if re.match(r"[^.]*: .*[;,].*\.$", line) and "**" not in line]
-    said = [line for line in lines if line not in told or line == lines[0]]
-    paragraphs = ["".join(f"<p>{_inline(line)}</p>" for line in some) for some in (said, told)]
-    return paragraphs[0], paragraphs[1] if told and told != said else ""
+    """HTML of an explorer's sentences, which its ``alt`` has too, and of its pictures in words."""
+    metadata = [output.get("metadata", {}) for output in cell["outputs"]]
+    alt = " ".join(found["image/png"]["alt"] for found in metadata if "image/png" in found)
+    said, told = [], []
+    for line in _plain(cell).splitlines():
+        (said if line in alt else told).append(f"<p>{escape(line)}</p>")
+    return "".join(said), "".join(told)
 
 
 def attention_step(source: str) -> AttentionStep | None:
@@ -203,27 +206,39 @@ def _vote(asked: str, number: int) -> str:
     )
     number_field = '<label>Your guess: <input type="text" inputmode="decimal"></label>'
     return (
-        f'<fieldset class="vote"><legend>{escape(first)}</legend>'
-        f"{rows or number_field}</fieldset>"
+        f'<fieldset class="vote"><legend>{escape(first)}</legend>{rows or number_field}</fieldset>'
     )
 
 
-def _reveal(cell: Cell, asked: dict[str, list[str]]) -> str:
-    """What is behind a question: folded, so that nobody reads it before the vote."""
+class Revealed(NamedTuple):
+    """What a cell tells about its question: the choices as HTML, what was seen in Markdown."""
+
+    question: str
+    choices: str
+    seen: str
+
+
+def revealed(cell: Cell, asked: dict[str, list[str]]) -> Revealed:
+    """Read it from the stored text, in which a line for each choice follows the question."""
     first, *lines = _plain(cell).splitlines()
     rows = ""
     for n, choice in enumerate(asked[first]):
         mark, line = lines[n][0], lines[n][2:]
         reason = line.removeprefix(choice).removeprefix(": ")
-        right = ' class="right"' if mark == "✓" else ""
-        said = " (right)" if right else ""
-        rows += f"<li{right}><b>{chr(65 + n)}</b> <b>{escape(choice)}</b>{said} {escape(reason)}</li>"
+        right, said = (' class="right"', " (right)") if mark == "✓" else ("", "")
+        named = f"<b>{chr(65 + n)}</b> <b>{escape(choice)}</b>{said}"
+        rows += f"<li{right}>{named} {escape(reason)}</li>"
     seen = "\n".join(lines[len(asked[first]) :])
+    return Revealed(first, f"<ul>{rows}</ul>" if rows else "", seen)
+
+
+def _reveal(cell: Cell, asked: dict[str, list[str]]) -> str:
+    """What is behind a question: folded, so that nobody reads it before the vote."""
+    _, choices, seen = revealed(cell, asked)
     printed = "".join(
         f"\n\n```text\n{text(output['text']).rstrip()}\n```"
         for output in cell["outputs"]
         if output["output_type"] == "stream"
     )
     summary = "<summary>What is behind it</summary>"
-    choices = f"<ul>{rows}</ul>" if rows else ""
     return f'<details class="reveal">{summary}{choices}{printed}\n\n{seen}\n\n</details>'

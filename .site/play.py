@@ -85,7 +85,7 @@ GOALS = (
         {
             "show": ["W_Q", "W_V", "words", "plane"],
             "phrase": "river money bank",
-            "goal": "bank looks at money with more than 0.9, and carries nothing of it; of river something.",
+            "goal": "Make bank give money more than 0.9 and carry nothing of it, but some of river.",
             "when": [
                 ["weights", "bank", "money", ">", 0.9],
                 ["V", "money", 0, "=", 0],

@@ -66,8 +66,8 @@ def answers() -> list[str]:
     return [
         f"{most}: {number(float(row.max()))} against {number(float(row.min()))}. "
         f"With 0 in place of W_Q[0, 1] it would be {number(float(identity[0]))} for {words[0]}.",
-        f"{' and '.join(moved)}. W_V is not used before: where a word looks is decided by W_Q and W_K.",
-        f"Its score would be {number(float(grids['scaled'][0, 1]))}, and as e^0 = 1 it would get a share.",
+        f"{' and '.join(moved)}. W_Q and W_K decide where a word looks, W_V what it carries away.",
+        f"Its score is 0, and e<sup>0</sup> = {number(math.exp(0))}: it would get a share.",
     ]
 
 
@@ -92,7 +92,9 @@ def worksheet_page(key: bool) -> str:
     grids = worksheet()
     x, w, q = grids["X"], PARAMETERS["W_Q"], grids["Q"]
     words = PHRASE.split()
-    products = " + ".join(f"{number(float(a))} × {number(float(b))}" for a, b in zip(x[1], w[:, 1], strict=True))
+    products = " + ".join(
+        f"{number(float(a))} × {number(float(b))}" for a, b in zip(x[1], w[:, 1], strict=True)
+    )
     worked = f"{words[1]}, second number of Q: {products} = {number(float(q[1, 1]))}"
     exps = sorted({s for s in grids["masked"][1].tolist()}, reverse=True)
     table = ", ".join(f"e<sup>{number(s)}</sup> = {number(math.exp(s))}" for s in exps)
@@ -107,7 +109,8 @@ def worksheet_page(key: bool) -> str:
         ("Score: row of Q · row of K. Rows are queries (who asks), columns are keys. "
          "Then divide by √d_k = √2 ≈ 1.41.", boxes("scores", "scaled")),
         ("Mask: a word does not look at words after it: write −∞ there. Softmax: e to each score, "
-         f"divided by the sum of its row. {table}; e<sup>−∞</sup> = 0.", boxes("masked", "weights")),
+         f"divided by the sum of its row. {table}, e<sup>−∞</sup> = 0.",
+         boxes("masked", "weights")),
         ("Mix: each value times its attention weight, added.", boxes("output")),
     ]  # fmt: skip
     asked = [
@@ -137,7 +140,7 @@ def letters_page() -> str:
     cards = "".join(f'<div class="card {x}">{x}</div>' for x in "ABCD")
     return page(
         "Letters for votes",
-        '<p class="screen">Print one for each student and fold it twice: each side shows one letter.</p>'
+        '<p class="screen">One for each student, to be folded twice: each side shows a letter.</p>'
         f'<div class="cards">{cards}</div>',
         "letters",
     )
