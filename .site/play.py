@@ -85,7 +85,7 @@ GOALS = (
         {
             "show": ["W_Q", "W_V", "words", "plane"],
             "phrase": "river money bank",
-            "goal": "Make bank give money more than 0.9 and carry nothing of it, but some of river.",
+            "goal": "Let bank give money more than 0.9, and carry nothing of it, only of river.",
             "when": [
                 ["weights", "bank", "money", ">", 0.9],
                 ["V", "money", 0, "=", 0],

@@ -107,7 +107,7 @@ def worksheet_page(key: bool) -> str:
         ("Project. A row of X times a matrix: multiply with each column and add. "
          f"For example {worked}.", boxes("Q", "K", "V")),
         ("Score: row of Q · row of K. Rows are queries (who asks), columns are keys. "
-         "Then divide by √d_k = √2 ≈ 1.41.", boxes("scores", "scaled")),
+         f"Then divide by √d_k = √2 ≈ {math.sqrt(2):.3f}.", boxes("scores", "scaled")),
         ("Mask: a word does not look at words after it: write −∞ there. Softmax: e to each score, "
          f"divided by the sum of its row. {table}, e<sup>−∞</sup> = 0.",
          boxes("masked", "weights")),
