@@ -255,14 +255,17 @@ def show(vectors, phrase):
     return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; {said}"
 
 
-Explorer(
+plane_explorer = Explorer(
     picture,
     show,
     goal="Turn bank until it has the same angle to river and to money: both cosines the same.",
     vectors=matrix(3, 2, embedding_table(), label="Embeddings", row_names=tokens),
     phrase=choice(["river bank", "money bank", "river money bank"]),
-    stills=[{}, {"vectors": [[2, 0], [0, 2], [1, 1]]}, {"vectors": [[2, 0], [0, 2], [0, 1]]}],
 )
+plane_explorer
+
+# %% Stills of the explorer: three vectors in the plane jupyter={"source_hidden": true} tags=["proof"]
+plane_explorer.stills({"vectors": [[2, 0], [0, 2], [1, 1]]}, {"vectors": [[2, 0], [0, 2], [0, 1]]})
 
 # %% [markdown]
 # ### Where do the numbers come from?

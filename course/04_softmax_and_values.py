@@ -405,9 +405,11 @@ teach = Explorer(
     W_K=matrix(),
     W_V=matrix(),
     more=["W_K", "W_V"],
-    stills=[{}, {"W_Q": [[1, 1], [0, 1]]}, {"W_Q": [[1, 3], [0, 1]]}],
 )
 teach
+
+# %% Stills of the explorer: teach bank to look for money jupyter={"source_hidden": true} tags=["proof"]
+teach.stills({"W_Q": [[1, 1], [0, 1]]}, {"W_Q": [[1, 3], [0, 1]]})
 
 # %% The same in numbers
 rivers = []
@@ -507,7 +509,7 @@ def show(W_Q, W_K, W_V, phrase, beside, query, key, temperature):
 
 
 three = ["river", "money", "bank"]
-Explorer(
+chain_explorer = Explorer(
     picture,
     show,
     goal="Find the knobs that do nothing in 'river bank', then wake them with 'river money bank'. Then hold 'money bank' beside 'river bank'.",
@@ -520,11 +522,14 @@ Explorer(
     key=choice(three, "river"),
     temperature=slider(0.1, 5.0, 1.0),
     more=["query", "key", "temperature"],
-    stills=[
-        {"phrase": "river bank", "beside": "money bank"},
-        {"phrase": "river bank", "beside": "money bank", "W_Q": [[1, 3], [0, 1]]},
-        {},
-    ],
+)
+chain_explorer
+
+# %% Stills of the explorer: the whole step, linked jupyter={"source_hidden": true} tags=["proof"]
+chain_explorer.stills(
+    {"phrase": "river bank", "beside": "money bank"},
+    {"phrase": "river bank", "beside": "money bank", "W_Q": [[1, 3], [0, 1]]},
+    {},
 )
 
 # %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} tags=["reveal"]

@@ -9,7 +9,8 @@ To add an exercise, write it in the module of its notebook: a reference, inputs 
 looks right, and ``{sentence: mistake}``. ``lookup`` is a small example.
 """
 
-from attnlab.checks import (  # noqa: F401  (each registers its exercises)
+from attnlab.checks import (  # noqa: F401  (most register their exercises)
+    eight_questions,
     heads_and_positions,
     queries_keys_values,
     scaling_and_masking,
