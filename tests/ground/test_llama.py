@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attnlab import TinyTransformer, causal_mask, generate, padding_mask
+from attnlab import TinyTransformer, causal_mask, generate, padding_mask, rope
+from attnlab.core import rope_at
 from attnlab.llama import load_llama
 
 REASON = "is not installed: pip install '.[test]'"
@@ -339,3 +340,30 @@ def test_importing_the_module_needs_neither_package():
         [sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8"
     ).stdout
     assert not {"safetensors", "tokenizers", "transformers"} & set(printed.split())
+
+
+# --- The arguments that it needs ---
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter], ids=["cached", "traced"])
+@pytest.mark.parametrize("base", [10000.0, 300.0])
+def test_each_base_has_its_own_angles(kind, base):
+    x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(3))
+    x = x if kind is torch.Tensor else torch.nn.Parameter(x)  # of which no angles are cached
+    expected = rope(x, torch.arange(4, 9), base, "half")
+    close(rope_at(4, x, "half", base), expected)
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"hidden": 0}, ValueError, "^hidden must be at least 1 but is 0$"),
+        ({"hidden": 2.0}, TypeError, "^hidden must be an int"),
+        ({"base": 0.0}, ValueError, "^base must be above 0 but is 0.0$"),
+        ({"base": "large"}, TypeError, "^base must be a number"),
+        ({"eps": -1.0}, ValueError, "^eps must be above 0 but is -1.0$"),
+    ],
+)
+def test_bad_arguments_of_the_model_are_refused(options, kind, message):
+    with pytest.raises(kind, match=message):
+        TinyTransformer(5, 12, 3, 2, 7, **options)
