@@ -6,11 +6,13 @@
 # make lab PY=python SETUP=           uses the environment you are in, as it is
 # make lab ARGS=--port=9000           hands options to JupyterLab
 # make notebooks NB=course/03         rebuilds one notebook
+# make site SITE_URL=address          says where the site will be published: the QR code for a class holds that address
 PYTHON ?= python3
 PY = .venv/bin/python
 NB = course/0
 TO = handout
 FOR =
+SITE_URL =
 
 # Jupyter and IPython read and write their files in this repository, so that the course looks the same for everyone
 # and nobody's own settings and kernels are read or changed.
@@ -21,12 +23,13 @@ unexport JUPYTER_CONFIG_PATH JUPYTER_PATH
 
 # .venv is up to date when it holds a file named after the checksum of all it depends on: its place, its Python and
 # pyproject.toml. So a moved folder, an upgraded Python and an interrupted install are noticed, and clocks don't matter.
-# There are two such files: ready-...-lab says that all is installed that opens the course, ready-...-test that all is
-# that tests it, too.
+# There are three such files: ready-...-lab says that all is installed that opens the course, ready-...-test that all is
+# that tests it, too, and ready-...-site that all is that builds and tests the site besides.
 PLACE = { pwd -P; .venv/bin/python -VV; } 2>&1 | cksum | tr -d ' '
 WANTS = { pwd -P; .venv/bin/python -VV; cat pyproject.toml; } 2>&1 | cksum | tr -d ' '
 SETUP := .venv/ready-$(shell $(WANTS))
 comma := ,
+extras = lab$(if $(filter %-test %-site,$(1)),$(comma)test)$(if $(filter %-site,$(1)),$(comma)site)
 
 # Runs each of the commands, whichever of them fail, and then names those that did.
 define each
@@ -38,9 +41,9 @@ endef
 # The tests that `make check` runs. (-n 2: in two processes.)
 QUICK = src tests/ground tests/data tests/checks tests/course/test_pairs.py tests/course/test_notebook_files.py
 
-.PHONY: help lab edit handout check test types notebooks tamper bench format clean
+.PHONY: help lab edit handout site test-site check test types notebooks tamper bench format clean
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 lab: $(SETUP:=-lab) ## open your copy of the course, my_course/, in JupyterLab (the first time, this installs it into .venv)
 	$(PY) -m attnlab.editions lab $(ARGS)
@@ -51,11 +54,17 @@ edit: $(SETUP:=-lab) ## open the course's own files in JupyterLab, to change the
 handout: $(SETUP:=-lab) ## write the notebooks for a class, without solutions, to handout/ (TO=folder, FOR=nbgrader)
 	$(PY) -m attnlab.editions handout "$(TO)" $(FOR:%=--for=%)
 
+site: $(SETUP:=-site) ## build the course's web site, the teacher's page and the worksheet in build/site/ (SITE_URL=address)
+	$(PY) .site --url "$(SITE_URL)"
+
 check: $(SETUP:=-test) ## check what matters most, in less than a minute: style, types, unit tests, pairs of files
 	$(call each,'ruff check' 'ruff format --check' mypy 'pytest -q -n 2 $(QUICK)')
 
 test: $(SETUP:=-test) ## check everything: also the browser, and every output of every notebook
 	$(call each,'ruff check' 'ruff format --check' mypy 'pytest --nbval -n 2')
+
+test-site: $(SETUP:=-site) ## check the site in a browser, the course on a JupyterHub and nbgrader's grades
+	$(PY) -m pytest tests/site
 
 types: $(SETUP:=-test) ## check the types only
 	$(PY) -m mypy
@@ -89,5 +98,5 @@ clean: ## remove .venv and the tools' caches
 	test -e ".venv/made-$$($(PLACE))" \
 	|| { $(PYTHON) -m venv --clear .venv && touch ".venv/made-$$($(PLACE))"; }
 	$(if $(TORCH_INDEX),$(PY) -m pip install --index-url $(TORCH_INDEX) "$$(sed -n 's/^ *"\(torch[^"]*\)".*/\1/p' pyproject.toml)")
-	$(PY) -m pip install --editable '.[$(if $(filter %-test,$@),lab$(comma)test,lab)]'
-	touch ".venv/ready-$$($(WANTS))-lab" $(if $(filter %-test,$@),".venv/ready-$$($(WANTS))-test")
+	$(PY) -m pip install --editable '.[$(call extras,$@)]'
+	touch $(foreach extra,$(subst $(comma), ,$(call extras,$@)),".venv/ready-$$($(WANTS))-$(extra)")

@@ -58,24 +58,28 @@ def lowest():
     """The oldest version of every dependency that pyproject.toml allows, as pip constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    named = [*project["dependencies"], *extras["lab"], *extras["test"]]
+    named = [*project["dependencies"], *extras["lab"], *extras["llama"], *extras["test"]]
     return [re.sub(r"^([\w-]+)(?:~=|>=)([\d.]+).*", r"\1==\2", one) for one in named]
 
 
 def make_environment(name, folder):
     """Return the Python of an environment with everything but the course itself."""
-    python = folder / name / "bin/python"
-    if not python.exists():
+    python, pinned = folder / name / "bin/python", folder / "oldest.txt"
+    oldest = "\n".join(lowest())
+    changed = name == "oldest" and (
+        not pinned.exists() or pinned.read_text(encoding="utf-8") != oldest
+    )
+    if changed or not python.exists():
         version = "3.11" if name == "oldest" else name
         subprocess.run([f"python{version}", "-m", "venv", folder / name], check=True)
         install = [python, "-m", "pip", "install", "--quiet"]
         if name == "oldest":
-            (folder / "oldest.txt").write_text("\n".join(lowest()), encoding="utf-8")
-            install += ["--constraint", folder / "oldest.txt"]
+            install += ["--constraint", pinned]
+            pinned.write_text(oldest, encoding="utf-8")
         if index := os.environ.get("TORCH_INDEX"):
             (torch,) = [one for one in lowest() if one.startswith("torch==")]
             subprocess.run([*install, "--index-url", index, torch], check=True)
-        subprocess.run([*install, f"{ROOT}[lab,test]"], check=True)
+        subprocess.run([*install, f"{ROOT}[lab,llama,test]"], check=True)
         subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "-y", "attnlab"], check=True)
     return python
 

@@ -304,15 +304,18 @@ def show(W_Q, W_K, W_V):
     )
 
 
-Explorer(
+matrices_explorer = Explorer(
     picture,
     show,
     goal="Make money give bank a score of 2 while bank gives money 0. Then find the matrix that changes no score.",
     W_Q=matrix(low=-2, high=2),
     W_K=matrix(low=-2, high=2),
     W_V=matrix(low=-2, high=2),
-    stills=[{}, {"W_Q": [[1, 0], [1, 1]]}, {"W_V": [[0, 1], [-1, 0]]}],
 )
+matrices_explorer
+
+# %% Stills of the explorer: W_Q, W_K, W_V -> vectors and scores jupyter={"source_hidden": true} tags=["proof"]
+matrices_explorer.stills({"W_Q": [[1, 0], [1, 1]]}, {"W_V": [[0, 1], [-1, 0]]})
 
 # %% [markdown]
 # These are the first steps of a longer chain. The whole of it, under the same three matrices, is an explorer of [notebook 4](04_softmax_and_values.ipynb).

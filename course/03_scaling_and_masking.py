@@ -258,13 +258,18 @@ def show(d_k, scale):
     return f"d_k = {d_k}, scores times {scale}: {result}."
 
 
-Explorer(
+width_and_scale_explorer = Explorer(
     picture,
     show,
     goal="Kill the sensitivity in two different ways at d_k = 512, then bring it back.",
     d_k=choice([2, 8, 32, 128, 512], label="d_k"),
     scale=choice(["1", "1/√d_k", "1/d_k"]),
-    stills=[{"d_k": 512}, {"d_k": 512, "scale": "1/√d_k"}, {"d_k": 512, "scale": "1/d_k"}],
+)
+width_and_scale_explorer
+
+# %% Stills of the explorer: width and scale jupyter={"source_hidden": true} tags=["proof"]
+width_and_scale_explorer.stills(
+    {"d_k": 512}, {"d_k": 512, "scale": "1/√d_k"}, {"d_k": 512, "scale": "1/d_k"}
 )
 
 # %% [markdown]
@@ -488,7 +493,7 @@ def show(causal, padding, side, last_word):
     return f"The output of the first river is **[{river[0]:.3f}, {river[1]:.3f}]**.{blind}"
 
 
-Explorer(
+masks_explorer = Explorer(
     picture,
     show,
     goal="Switch the causal mask off: does the last word now move river's output? Then put padding on the left and mask it: which row sees nothing?",
@@ -496,8 +501,11 @@ Explorer(
     padding=toggle(False, "padding mask"),
     last_word=choice(["bank", "money"], label="last word"),
     side=choice(["none", "right", "left"], label="padding on the"),
-    stills=[{}, {"causal": False, "last_word": "money"}, {"side": "left", "padding": True}],
 )
+masks_explorer
+
+# %% Stills of the explorer: masks jupyter={"source_hidden": true} tags=["proof"]
+masks_explorer.stills({"causal": False, "last_word": "money"}, {"side": "left", "padding": True})
 
 # %% [markdown]
 # Scores, mask, attention weights, output: [notebook 4](04_softmax_and_values.ipynb) puts W_Q, W_K and W_V in front of this chain and lets you turn them.

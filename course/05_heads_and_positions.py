@@ -232,7 +232,7 @@ def show(heads, seed, sharpness):
     return f"{n_heads} of width {12 // heads}; 'man' looks most at: {', '.join(looks)}."
 
 
-Explorer(
+heads_explorer = Explorer(
     picture,
     show,
     goal="Choose 4 heads, and find a seed at which all four look at different words for 'man'. (These heads are random, not trained.)",
@@ -240,8 +240,11 @@ Explorer(
     seed=slider(0, 20, 0),
     sharpness=slider(1.0, 10.0, 4.0, label="scores times"),
     more=["sharpness"],
-    stills=[{"heads": 1}, {"heads": 2}, {"heads": 4, "seed": 9}],
 )
+heads_explorer
+
+# %% Stills of the explorer: one heat map per head jupyter={"source_hidden": true} tags=["proof"]
+heads_explorer.stills({"heads": 1}, {"heads": 2}, {"heads": 4, "seed": 9})
 
 # %% [markdown]
 # *Stopping point: about 18 minutes.*
@@ -413,7 +416,7 @@ def show(query_at, key_at, shift, angle):
     )
 
 
-Explorer(
+clock_explorer = Explorer(
     picture,
     show,
     goal="Shift both words: the hands rotate, the score stays. Then change the distance by one.",
@@ -422,8 +425,11 @@ Explorer(
     key_at=slider(0, 20, 1, label="key at"),
     angle=slider(0.0, 6.2, 0.0, label="turn the key's content"),
     more=["angle"],
-    stills=[{}, {"shift": 7}, {"shift": 7, "key_at": 2}],
 )
+clock_explorer
+
+# %% Stills of the explorer: two positions and a shift jupyter={"source_hidden": true} tags=["proof"]
+clock_explorer.stills({"shift": 7}, {"shift": 7, "key_at": 2})
 
 # %% [markdown]
 # ### From a step to a model

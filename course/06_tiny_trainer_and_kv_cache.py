@@ -350,7 +350,7 @@ def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
 
 
 starts = ["random", "identity", "zero"]
-Explorer(
+training_explorer = Explorer(
     picture,
     show,
     goal="Scrub to the step where the loss falls below ln 2. Then find a seed where bank gives river and money more than 0.9. What happens at seed 39?",
@@ -363,8 +363,11 @@ Explorer(
     lr=choice([0.003, 0.01, 0.03, 0.1], 0.03, label="learning rate"),
     steps=slider(20, 200, 200),
     more=["W_Q", "W_K", "learns", "lr", "steps"],
-    stills=[{"at": 0}, {"at": 3}, {"at": 200}],
 )
+training_explorer
+
+# %% Stills of the explorer: retrain, then scrub through the training jupyter={"source_hidden": true} tags=["proof"]
+training_explorer.stills({"at": 0}, {"at": 3}, {"at": 200})
 
 # %% [markdown]
 # At seed 39 *bank* looks only at itself, in both phrases, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
@@ -728,15 +731,18 @@ def show(words_so_far, edit, encoder):
     )
 
 
-Explorer(
+cache_explorer = Explorer(
     picture,
     show,
     goal="Append words: nothing goes stale. Then edit word 2. Then look both ways, and only append.",
     words_so_far=slider(3, 10, 5, label="words so far"),
     edit=toggle(False, "edit word 2"),
     encoder=toggle(False, "look both ways (encoder)"),
-    stills=[{}, {"edit": True}, {"encoder": True}],
 )
+cache_explorer
+
+# %% Stills of the explorer: break the cache jupyter={"source_hidden": true} tags=["proof"]
+cache_explorer.stills({"edit": True}, {"encoder": True})
 
 # %% What is behind it: an encoder jupyter={"source_hidden": true} tags=["reveal"]
 # Run this cell when you have voted

@@ -583,11 +583,13 @@ def test_retraining_grows_in_the_page_and_can_be_stopped_and_scrubbed(trainer):
     explorer.box.evaluate(
         """box => {
             window.said = [];
+            let pressed = false;
             const look = () => {
                 const sentence = box.querySelector(".attnlab-screen [role=status]").textContent;
                 if (sentence && sentence !== said.at(-1)) said.push(sentence);
-                if (said.filter(text => text.startsWith("Training")).length === 3)
-                    [...box.querySelectorAll("button")].find(b => b.textContent === "Stop").click();
+                if (pressed || said.filter(text => text.startsWith("Training")).length < 3) return;
+                pressed = true;
+                [...box.querySelectorAll("button")].find(b => b.textContent === "Stop").click();
             };
             new MutationObserver(look).observe(box, {subtree: true, childList: true});
         }"""

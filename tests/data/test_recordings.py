@@ -19,7 +19,9 @@ from attnlab.data import (
     minilm,
     read_sentence,
     recorded_attention,
+    recorded_ladder,
     recorded_mole,
+    recorded_positions,
     recordings,
     word_vectors,
 )
@@ -142,7 +144,15 @@ def test_a_sentence_longer_than_the_model_allows_is_refused(monkeypatch):
 # --- The files ---
 
 
-@pytest.mark.parametrize("name, read", [("glove.npz", glove), ("minilm.npz", recorded_mole)])
+@pytest.mark.parametrize(
+    "name, read",
+    [
+        ("glove.npz", glove),
+        ("ladder.json", recorded_ladder),
+        ("minilm.npz", recorded_mole),
+        ("positions.json", recorded_positions),
+    ],
+)
 def test_a_damaged_or_missing_file_gives_one_sentence(name, read, tmp_path, monkeypatch):
     original = recordings.FOLDER / name
     monkeypatch.setattr(recordings, "FOLDER", tmp_path)
@@ -158,14 +168,14 @@ def test_a_damaged_or_missing_file_gives_one_sentence(name, read, tmp_path, monk
 
 
 def test_the_files_are_small_and_their_readme_describes_them():
-    sizes = {path.name: path.stat().st_size for path in recordings.FOLDER.glob("*.npz")}
+    sizes = {path.name: path.stat().st_size for path in recordings.FOLDER.glob("*.[nj]*")}
     assert sizes.keys() == recordings.SHA256.keys()
     assert sizes["glove.npz"] < 500_000 and sum(sizes.values()) < 1_500_000
     text = (recordings.FOLDER / "README.md").read_text(encoding="utf-8")
     for name, size in sizes.items():
         assert f"| `{name}` | {size:,} | `{recordings.SHA256[name]}` |" in text
     commands = re.findall(r"^python (\S+)$", text, re.MULTILINE)
-    assert len(commands) == 2 and all((ROOT / command).is_file() for command in commands)
+    assert len(commands) == len(sizes) and all((ROOT / command).is_file() for command in commands)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,7 @@ def alive(things):
     gc.collect()
     return sum(thing() is not None for thing in things)
 """
-EVERYTHING = """explorer(w=matrix(), s=toggle(True), c=choice("xyz"), p=typed("it"), more=["s"],
-                            stills=[{}, {"n": 5}])"""
+EVERYTHING = """explorer(w=matrix(), s=toggle(True), c=choice("xyz"), p=typed("it"), more=["s"])"""
 COUNT = "print(len(_instances), alive(pictures), alive(large))"
 
 

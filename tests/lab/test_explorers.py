@@ -300,19 +300,43 @@ def test_stills_show_their_settings_and_leave_the_explorer_as_it_was(generator):
 
     def steps(n):
         yield "starting"
-        yield show(n)
+        yield show(n), n == 9
 
     knob = slider(0, 9, 1)
-    explorer = Explorer(
-        picture, steps if generator else show, goal="Turn it.", n=knob, stills=[{"n": 3}, {"n": 9}]
-    )
+    explorer = Explorer(picture, steps if generator else show, goal="Turn it.", n=knob)
     before = shown(explorer)
-    bundle, _ = explorer._repr_mimebundle_()
+    stills = explorer.stills({"n": 3}, {"n": 9})
+    assert stills.reached == generator and not explorer.reached
+    bundle, metadata = stills._repr_mimebundle_()
+    assert metadata["image/png"]["alt"] == "it is 3 it is 9"
     assert Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).height > 2 * len(before)
     # The stored text holds the numbers of every still.
     assert bundle["text/plain"] == "it is 3\nx: 3.00.\nit is 9\nx: 9.00."
     assert explorer.sentence == "it is 1" and knob.value == 1
     assert (np.asarray(Image.open(io.BytesIO(picture.frame()))) == before).all()
+
+
+def test_a_reached_goal_is_said_until_the_knob_moves_on():
+    picture, axes = plots.panels(1)
+    bars = plots.bars(axes, ["x"], limits=(0, 10))
+
+    def show(n):
+        bars.update([n])
+        if n == 8:
+            raise ValueError("not 8")
+        return f"it is {n}", n > 5
+
+    knob = slider(0, 9, 1)
+    explorer = Explorer(picture, show, goal="More than 5.", n=knob)
+    assert not explorer.reached and "Goal reached" not in explorer.screen.status
+    knob.value = 6
+    assert explorer.reached and explorer.sentence == "it is 6"
+    assert "✓ Goal reached." in explorer.screen.status
+    assert repr(explorer) == "it is 6\nx: 6.00."  # what is stored and compared
+    knob.value = 8  # fails: the picture, the sentence and the goal are the last ones
+    assert explorer.reached and "not 8" in explorer.error
+    knob.value = 2
+    assert not explorer.reached and "Goal reached" not in explorer.screen.status
 
 
 def test_what_is_shown_is_escaped_and_large_between_stars():

@@ -34,7 +34,7 @@ def requirements(*lists):
     return {canonicalize_name(requirement.name): requirement for requirement in named}
 
 
-ALL = requirements(PROJECT["dependencies"], EXTRAS["lab"], EXTRAS["test"])
+ALL = requirements(PROJECT["dependencies"], EXTRAS["lab"], EXTRAS["llama"], EXTRAS["test"])
 
 # --- Dependencies -----------------------------------------------------------------------------
 
@@ -55,8 +55,9 @@ def imported_distributions(paths):
 
 def test_the_package_and_the_course_import_what_is_declared_and_nothing_is_declared_in_vain():
     paths = [*(ROOT / "src").rglob("*.py"), *SOURCES]
-    # JupyterLab is imported by the command that opens it, and stands in the extra `lab`.
-    needed = requirements(PROJECT["dependencies"], [x for x in EXTRAS["lab"] if "lab" in x])
+    # JupyterLab and its server are imported by what opens a learner's copy: the extra `lab`.
+    opening = [x for x in EXTRAS["lab"] if x.startswith(("jupyterlab", "jupyter-server"))]
+    needed = requirements(PROJECT["dependencies"], opening, EXTRAS["llama"])
     assert imported_distributions(paths) == needed.keys()
 
 

@@ -62,7 +62,7 @@ def test_environment_yml_works_on_any_machine():
 
 def test_what_lives_inside_another_package_has_an_upper_bound():
     extras = PROJECT["project"]["optional-dependencies"]
-    named = map(Requirement, PROJECT["project"]["dependencies"] + extras["lab"] + extras["test"])
+    named = map(Requirement, PROJECT["project"]["dependencies"] + sum(extras.values(), []))
     open_ended = {one.name for one in named if not re.search("~=|<|==", str(one.specifier))}
     assert open_ended == set()
 
@@ -112,10 +112,14 @@ class Folder:
         self.said = ran.stdout + ran.stderr
         assert (ran.returncode == 0) == ok, self.said
         asked = (self.path / "asked").read_text(encoding="utf-8").splitlines()
-        if ok and words[0] in ("bench", "lab"):
-            assert (
-                asked.pop() == {"bench": "tests/bench", "lab": "-m attnlab.editions lab"}[words[0]]
-            )
+        last = {
+            "bench": "tests/bench",
+            "lab": "-m attnlab.editions lab",
+            "site": ".site --url ",
+            "test-site": "-m pytest tests/site",
+        }
+        if ok and words[0] in last:
+            assert asked.pop() == last[words[0]]
         kinds = {"-m venv": "venv", "torch~": "torch", ".[lab]": "lab only", "-m pip": "install"}
         return [next((kind for key, kind in kinds.items() if key in line), line) for line in asked]
 
@@ -140,6 +144,12 @@ def test_a_learner_gets_what_opens_the_course_and_a_maintainer_what_tests_it_too
     assert folder.make("lab") == []
     assert folder.make("bench") == ["install"]
     assert folder.make("lab") == folder.make("bench") == []
+
+
+def test_the_site_needs_all_that_there_is(folder):
+    assert folder.make("site") == ["install"]
+    for verb in ("lab", "bench", "site", "test-site"):
+        assert folder.make(verb) == []
 
 
 def test_modification_times_do_not_matter(folder):
@@ -237,8 +247,10 @@ def test_make_alone_lists_every_verb():
         "lab",
         "edit",
         "handout",
+        "site",
         "check",
         "test",
+        "test-site",
         "types",
         "tamper",
         "notebooks",

@@ -1,7 +1,8 @@
 """The data of the course. Nothing is downloaded.
 
 The worked example stands in `example`, the generated language in `language`; `recordings` reads
-the slices of real models in the folder ``recorded``, and `minilm` runs one of these models.
+the folder ``recorded``, slices of real models and tables of small trained ones, and `minilm` runs
+one of the real models.
 """
 
 from attnlab.data.example import *  # noqa: F403

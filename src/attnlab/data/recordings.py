@@ -1,9 +1,10 @@
-"""Recordings of real models; recorded/README.md has their sources, licences and checksums."""
+"""Recordings of models, real and small; recorded/README.md has their sources and checksums."""
 
 import hashlib
 import io
+import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,12 +13,15 @@ from torch import Tensor
 from attnlab.data import minilm
 from attnlab.data.example import encode
 
-__all__ = ["glove", "read_sentence", "recorded_attention", "recorded_mole", "word_vectors"]
+__all__ = ["glove", "read_sentence", "recorded_attention", "recorded_ladder", "recorded_mole"]
+__all__ += ["recorded_positions", "word_vectors"]
 
 FOLDER = Path(__file__).parent / "recorded"
 SHA256 = {
     "glove.npz": "3d4c2d2660ade1c9278ab2a41425d0472d206e4b600fa40d741100c7c7156c44",
+    "ladder.json": "6efc2ba7c4c69ab07a1746d9eb33b861e2b813c5ce5872e4af32a053376b3c92",
     "minilm.npz": "1c74bc0a3f3c8d1694b031da8f353fa8bbb6fba55703e14e0b40e26f348ed5be",
+    "positions.json": "3d030230132081a4a7304ef6374a4e570e2dfc54cb769d72f25fab066b9552ad",
 }
 
 
@@ -32,7 +36,7 @@ def glove() -> tuple[tuple[str, ...], Tensor]:
         ValueError: if it is damaged.
     """
     arrays = _load("glove.npz")
-    return _lines(arrays["words"]), torch.from_numpy(arrays["vectors"]).float()
+    return arrays["words"], arrays["vectors"]
 
 
 def word_vectors(text: str) -> Tensor:
@@ -74,23 +78,15 @@ def recorded_attention() -> tuple[Reading, ...]:
 
     It is an encoder: every token may attend to every other. Errors as in `glove`.
     """
-    arrays = _load("minilm.npz")
-    readings = []
-    for i, text in enumerate(_lines(arrays["sentences"])):
-        weights = torch.from_numpy(arrays[f"weights_{i}"]).float()
-        readings.append(Reading(text, _lines(arrays[f"tokens_{i}"]), weights))
-    return tuple(readings)
+    stored = _load("minilm.npz")
+    texts = enumerate(stored["sentences"])
+    return tuple(Reading(t, stored[f"tokens_{i}"], stored[f"weights_{i}"]) for i, t in texts)
 
 
 def recorded_mole() -> MoleStates:
     """*mole* in three senses, skin, chemistry and animal, four times each; errors as in `glove`."""
-    arrays = _load("minilm.npz")
-    return MoleStates(
-        _lines(arrays["mole_sentences"]),
-        _lines(arrays["mole_senses"]),
-        torch.from_numpy(arrays["mole_static"]).float(),
-        torch.from_numpy(arrays["mole_states"]).float(),
-    )
+    stored = _load("minilm.npz")
+    return MoleStates(*(stored[f"mole_{name}"] for name in MoleStates._fields))
 
 
 def read_sentence(text: str) -> Reading:
@@ -99,18 +95,64 @@ def read_sentence(text: str) -> Reading:
     return Reading(text, tuple(tokens), weights.float(), states.float())
 
 
-def _load(name: str) -> dict[str, np.ndarray]:
-    """Return the arrays of a recorded file, once its checksum has been compared."""
+class Trained(NamedTuple):
+    """What one kind of small model reached after training, once for each of five seeds.
+
+    ``name``: of this kind. ``sees``: what it may look at. ``best``: the best result that is
+    possible with that, exactly. ``results``: of seeds 0 to 4.
+    """
+
+    name: str
+    sees: str
+    best: float
+    results: tuple[float, ...]
+
+
+def recorded_positions() -> tuple[Trained, ...]:
+    """How often small transformers name the previous token, by what tells them the order.
+
+    Names are none, learned, sinusoidal and RoPE, first seeing *all tokens*, then with a causal mask
+    *tokens so far*; results are accuracies. Sequences are sixteen of eight symbols at random, so
+    a guess is right once in eight. Made by ``tests/record/positions.py``; errors as in `glove`.
+    """
+    return _trained("positions.json")
+
+
+def recorded_ladder() -> tuple[Trained, ...]:
+    """What each part of notebook 6's transformer is worth on the language of `corpus`.
+
+    Eight models, each with one part more, trained with that notebook's settings; results are exact
+    mean losses over the whole language, in nats, and ``best`` is the floor of what the model sees.
+    Made by ``tests/record/ladder.py``; errors as in `glove`.
+    """
+    return _trained("ladder.json")
+
+
+def _trained(name: str) -> tuple[Trained, ...]:
+    """The rows of a recorded table."""
+    rows = json.loads(_read(name))["rows"]
+    return tuple(Trained(**row | {"results": tuple(row["results"])}) for row in rows)
+
+
+def _load(name: str) -> dict[str, Any]:
+    """The arrays of a recorded file: text as a tuple of lines, numbers as float32 tensors."""
+    with np.load(io.BytesIO(_read(name)), allow_pickle=False) as arrays:
+        stored = dict(arrays)
+    text = {k: _lines(array) for k, array in stored.items() if array.dtype == np.uint8}
+    return {k: torch.from_numpy(array).float() for k, array in stored.items()} | text
+
+
+def _lines(array: np.ndarray) -> tuple[str, ...]:
+    """Lines of text from their bytes, a form that needs no pickling."""
+    return tuple(array.tobytes().decode().split("\n"))
+
+
+def _read(name: str) -> bytes:
+    """The bytes of a recorded file, once its checksum has been compared."""
     path = FOLDER / name
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; install the package again to restore it.")
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != SHA256[name]:
         raise ValueError(f"{path} is damaged; install the package again to restore it.")
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-def _lines(array: np.ndarray) -> tuple[str, ...]:
-    """Lines of text from their bytes, a form that needs no pickling."""
-    return tuple(array.tobytes().decode().split("\n"))
+    return data

@@ -35,35 +35,33 @@ class Explorer(widgets.VBox):
     Args:
         picture: made by ``plots.panels``; what ``show`` updates.
         show: called with the value of every knob by name (a matrix as a float tensor). It
-            updates the drawings and returns one sentence, in which ``**0.67**`` is shown large. If
-            it is a generator, each sentence it yields is a frame: long work runs in slices on the
-            kernel's event loop and is dropped as soon as a knob moves. When Stop is pressed, its
-            ``yield`` returns True: if the next sentence is its last, that frame is shown; otherwise
-            the picture goes back to the last complete result. Names of the notebook that it uses,
-            in its helper functions too, keep the value they have now.
+            updates the drawings and returns one sentence, in which ``**0.67**`` is shown large, or
+            ``(sentence, reached)`` with whether the goal is reached. If it is a generator, each one
+            that it yields is a frame: long work runs in slices on the kernel's event loop and is
+            dropped as soon as a knob moves. When Stop is pressed, its ``yield`` returns True: if
+            the next one is its last, that frame is shown; otherwise the picture goes back to the
+            last complete result. Names of the notebook that it uses, in its helper functions too,
+            keep the value they have now.
         goal: what to try to reach, in one sentence.
         more: names of the knobs hidden under More knobs. An error that names one of them shows
             them.
-        stills: settings, such as ``[{"seed": 1}, {"seed": 2}]``, that make the point on their own:
-            a place without a kernel shows them one below the other, each with its sentence; an
-            empty setting, as there is if none is given, is how the knobs stand.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, ``typed``, or any widget with a
             ``value``.
 
     Attributes:
         sentence: what the picture shows now.
+        reached: whether the goal is reached now.
         error: what went wrong at the last change, in words; empty if nothing did.
     """
 
     def __init__(
         self, picture: Picture, show: Callable[..., Any], *, goal: str, more: Sequence[str] = (),
-        stills: Sequence[dict[str, Any]] = (), **knobs: widgets.Widget,
+        **knobs: widgets.Widget,
     ):  # fmt: skip
-        unknown = [name for name in [*more, *(n for s in stills for n in s)] if name not in knobs]
-        if unknown:
-            raise ValueError(f"no knob is called {unknown[0]!r}: {', '.join(knobs)}")
-        self.picture, self.goal, self.knobs, self.stills = picture, goal, knobs, stills
+        self.picture, self.goal, self.knobs = picture, goal, knobs
+        self._check_names(more)
         self.sentence = self.error = self.text = ""
+        self.reached = False
         self._show = as_now(show)
         self._task: asyncio.Task | None = None
         self._work: Any = None  # the generator of what is under way in slices
@@ -109,7 +107,7 @@ class Explorer(widgets.VBox):
 
     def stop(self) -> None:
         """End work that is under way in slices; the picture shows a complete result."""
-        work, reached = self._drop(), self.sentence
+        work, at = self._drop(), self.sentence
         if work is None:
             return
         try:
@@ -122,8 +120,8 @@ class Explorer(widgets.VBox):
             pass
         except Exception as problem:
             return self._fail(problem)
-        frame, sentence, alt = self._complete
-        self._put(frame, f"Stopped at: {reached} The last complete result: {sentence}", alt)
+        frame, sentence, alt, _ = self._complete
+        self._put(frame, f"Stopped at: {at} The last complete result: {sentence}", alt)
 
     def retire(self) -> None:
         """Close the widgets and let go of the picture and ``show``: the cell has run again."""
@@ -184,21 +182,26 @@ class Explorer(widgets.VBox):
         except Exception as problem:
             self._fail(problem)
 
-    def _say(self, sentence: Any, complete: bool = True) -> None:
-        if not isinstance(sentence, str):
-            raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
-        shown = self.picture.frame(), sentence, self.picture.description
+    def _say(self, said: Any, complete: bool = True) -> None:
+        sentence, reached = _split(said)
+        shown = self.picture.frame(), sentence, self.picture.description, reached
         self.picture.stale = False  # reading tick labels for the description changes nothing
         self._put(*shown)
         self.error = ""
         if complete:
             self._complete = shown
 
-    def _put(self, frame: bytes, sentence: str, alt: str, alert: str = "") -> None:
+    def _put(
+        self, frame: bytes, sentence: str, alt: str, reached: bool = False, alert: str = ""
+    ) -> None:
         large = _LARGE.sub(r'<b style="font-size:1.7em">\1</b>', escape(sentence))
+        if reached:
+            large = f"<b>✓ Goal reached.</b> {large}"
         with self.screen.hold_sync():  # one message
             self.screen.frame, self.screen.alt = frame, alt
-            self.screen.status, self.screen.alert = callout(large), alert
+            look = "good" if reached else "calm"
+            self.screen.status, self.screen.alert = callout(large, look), alert
+        self.reached = reached
         self.sentence = _LARGE.sub(r"\1", sentence)
         self.text = f"{self.sentence}\n{alt}".strip()
 
@@ -215,29 +218,70 @@ class Explorer(widgets.VBox):
         return self.text
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        # A front end without the kernel shows the pictures and the sentences instead.
-        now = Image.open(io.BytesIO(self.screen.frame)), self.sentence, self.text
-        stills = [self._at(setting) if setting else now for setting in self.stills or [{}]]
-        if self.stills:
-            self._run(self.values())  # the drawings are again what they were
-        still = stack([(picture, sentence) for picture, sentence, _ in stills])
-        texts = {"text/plain": "\n".join(text for *_, text in stills), "image/png": still}
-        spoken = " ".join([f"Try: {self.goal}", *(sentence for _, sentence, _ in stills)])
-        bundle = {**super()._repr_mimebundle_(**options), **texts}
-        return bundle, {"image/png": {"alt": spoken}}
+        # A front end without the kernel shows the picture and the sentence instead.
+        shown = Stills([(Image.open(io.BytesIO(self.screen.frame)), self.sentence, self.text)])
+        still, metadata = shown._repr_mimebundle_()
+        metadata["image/png"]["alt"] = f"Try: {self.goal} {self.sentence}"
+        return {**super()._repr_mimebundle_(**options), **still}, metadata
 
-    def _at(self, setting: dict[str, Any]) -> tuple[Image.Image, str, str]:
-        values = self.values()
-        for name, value in setting.items():
-            is_matrix = isinstance(self.knobs[name], Matrix)
-            values[name] = torch.as_tensor(value).float() if is_matrix else value
-        sentence = _LARGE.sub(r"\1", self._run(values))
-        return self.picture.pixels(), sentence, f"{sentence}\n{self.picture.description}".strip()
+    def stills(self, *settings: dict[str, Any]) -> "Stills":
+        """The picture and its sentence at other settings, one below the other.
+
+        Args:
+            settings: values of knobs by name, such as ``{"seed": 1}``; the other knobs stand as
+                they do now.
+        """
+        now, shown = self.values(), []
+        for setting in settings:
+            self._check_names(setting)
+            values = dict(now)
+            for name, value in setting.items():
+                is_matrix = isinstance(self.knobs[name], Matrix)
+                values[name] = torch.as_tensor(value).float() if is_matrix else value
+            sentence, reached = _split(self._run(values))
+            sentence = _LARGE.sub(r"\1", sentence)
+            text = f"{sentence}\n{self.picture.description}".strip()
+            shown.append((self.picture.pixels(), sentence, text, reached))
+        self._run(now)  # the drawings are again what they were
+        return Stills([still[:3] for still in shown], any(still[3] for still in shown))
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.knobs:
+                raise ValueError(f"no knob is called {name!r}: {', '.join(self.knobs)}")
 
     def _run(self, values: dict[str, Any]) -> Any:
         """Update the drawings, to the end if it is long work, without a frame."""
         result = self._show(**values)
         return _last(result) if inspect.isgenerator(result) else result
+
+
+class Stills:
+    """What an explorer shows at some settings, for a place without a kernel.
+
+    Args:
+        shown: for each setting the picture, its sentence, and both in words.
+        reached: whether the goal is reached at one of them.
+    """
+
+    def __init__(self, shown: Sequence[tuple[Image.Image, str, str]], reached: bool = False):
+        self.shown, self.reached = shown, reached
+
+    def __repr__(self) -> str:
+        return "\n".join(text for *_, text in self.shown)
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        still = stack([(picture, sentence) for picture, sentence, _ in self.shown])
+        spoken = " ".join(sentence for _, sentence, _ in self.shown)
+        return {"text/plain": repr(self), "image/png": still}, {"image/png": {"alt": spoken}}
+
+
+def _split(said: Any) -> tuple[str, bool]:
+    """What ``show`` gave: a sentence, or a sentence and whether the goal is reached."""
+    sentence, reached = said if isinstance(said, tuple) and len(said) == 2 else (said, False)
+    if not isinstance(sentence, str):
+        raise TypeError(f"show must give one sentence, not {type(sentence).__name__}")
+    return sentence, bool(reached)
 
 
 def _last(sentences: Iterable[Any]) -> Any:

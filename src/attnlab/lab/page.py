@@ -38,7 +38,7 @@ class OnPage(anywidget.AnyWidget):
 
 
 class Screen(OnPage):
-    """A picture with its text alternative, and below it two live regions of HTML.
+    """A picture with its text alternative, and above it two live regions of HTML.
 
     Attributes:
         frame: a PNG; no picture if empty.

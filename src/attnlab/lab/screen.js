@@ -24,7 +24,7 @@ function render({ model, el }) {
     model.on(`change:${name}`, change);
   }
   el.classList.add("attnlab-screen");
-  el.append(image, status, alert);
+  el.append(status, alert, image);
   return () => URL.revokeObjectURL(address);
 }
 
