@@ -176,21 +176,12 @@ class Stack(Module):
         return found
 
 
-def stand_in(own: Any, ours: Any, exercise: Exercise) -> Any:
+def stand_in(own: Any, exercise: Exercise) -> Any:
     """The learner's own part if it passes its exercise; else ours, marked with ``stands_in``.
 
     So each part of the model can be written alone.
     """
-    if exercise(own):
-        return own
-    if isinstance(ours, type):
-        return type(ours.__name__, (ours,), {"stands_in": True})
-
-    def lent(*args: Any) -> Any:
-        return ours(*args)
-
-    lent.__dict__["stands_in"] = True
-    return lent
+    return own if exercise(own) else OURS[exercise.name]
 
 
 def attempt(work: Callable[[], Any]) -> Any:
@@ -240,6 +231,54 @@ def attended(
     )
     merged = merge(attention(q, k, v, mask, scale).output)
     return m.w_o(merged) if mix else merged
+
+
+class OurHeads(MultiHeadAttention):
+    """The package's multi-head attention, called as the learner's is."""
+
+    stands_in = True
+    __call__ = nn.Module.__call__
+
+    def __init__(self, width: int, n_heads: int):
+        super().__init__(width, n_heads, rope="half")
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """(B, S, D) -> (B, S, D)."""
+        return super().forward(x, mask=mask).output
+
+
+class OurBlock(Block):
+    """The package's block, called as the learner's is."""
+
+    stands_in = True
+
+    def __init__(self, width: int, n_heads: int):
+        super().__init__(width, n_heads, None)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """(B, S, D) -> (B, S, D)."""
+        return super().forward(x, mask)[0]
+
+
+class OurTransformer(TinyTransformer):
+    """The package's model, marked."""
+
+    stands_in = True
+
+
+def our_rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+    """The package's norm, marked."""
+    return norm(x, weight)
+
+
+def our_swiglu(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
+    """The package's MLP, marked."""
+    return mlp(x, gate_up, down)
+
+
+our_rms_norm.stands_in = our_swiglu.stands_in = True  # type: ignore[attr-defined]
+OURS = {"multi_head": OurHeads, "block": OurBlock, "transformer": OurTransformer}
+OURS |= {"rms_norm": our_rms_norm, "swiglu": our_swiglu}
 
 
 @exercise("5.1", "MyMultiHeadAttention", section="section 4")
