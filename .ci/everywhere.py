@@ -58,7 +58,7 @@ def lowest():
     """The oldest version of every dependency that pyproject.toml allows, as pip constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    named = [*project["dependencies"], *extras["lab"], *extras["test"]]
+    named = [*project["dependencies"], *extras["lab"], *extras["llama"], *extras["test"]]
     return [re.sub(r"^([\w-]+)(?:~=|>=)([\d.]+).*", r"\1==\2", one) for one in named]
 
 
@@ -79,7 +79,7 @@ def make_environment(name, folder):
         if index := os.environ.get("TORCH_INDEX"):
             (torch,) = [one for one in lowest() if one.startswith("torch==")]
             subprocess.run([*install, "--index-url", index, torch], check=True)
-        subprocess.run([*install, f"{ROOT}[lab,test]"], check=True)
+        subprocess.run([*install, f"{ROOT}[lab,llama,test]"], check=True)
         subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "-y", "attnlab"], check=True)
     return python
 

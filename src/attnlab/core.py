@@ -132,10 +132,9 @@ def _check_mask(mask: Tensor, scores_shape: tuple[int, ...], q: Tensor) -> None:
     if not fits:
         raise ValueError(f"mask of shape {shape} does not broadcast to the scores {scores_shape}")
     if 2 < mask.ndim < len(scores_shape) and shape[0] != 1:
-        raise ValueError(
-            f"mask of shape {shape} for scores {scores_shape} would take its first axis for heads: "
-            "put in the head axis with mask.unsqueeze(1)"
-        )
+        advice = "put in the head axis with mask.unsqueeze(1)"
+        found = f"mask of shape {shape} for scores {scores_shape}"
+        raise ValueError(f"{found} would take its first axis for heads: {advice}")
 
 
 # --- Masks ----------------------------------------------------------------------------------
@@ -338,11 +337,8 @@ def _check_positions(positions: Tensor, x: Tensor) -> None:
         raise TypeError(f"positions must be numbers but hold {positions.dtype}")
     validation.check_device("positions", positions, x.device, "x")
     pairs = zip(positions.shape[::-1], x.shape[-2::-1], strict=False)
-    if (
-        positions.ndim not in (1, x.ndim - 1)
-        or positions.shape[-1] != x.shape[-2]
-        or any(n not in (1, size) for n, size in pairs)
-    ):
+    fits = positions.ndim in (1, x.ndim - 1) and positions.shape[-1] == x.shape[-2]
+    if not fits or any(n not in (1, size) for n, size in pairs):
         shapes = tuple(positions.shape), tuple(x.shape)
         raise ValueError("positions of shape {} do not fit x of shape {}".format(*shapes))
 
@@ -373,21 +369,21 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     return torch.addcmul(x * cos, partners, sin).to(x.dtype)  # x cos + partners sin
 
 
-def rope_from(start: int, x: Tensor, layout: str) -> Tensor:
+def rope_at(start: int, x: Tensor, layout: str, base: float = 10000.0) -> Tensor:
     """``rope`` at positions ``start``, ``start + 1`` and so on, using cached angles."""
     stop, width = start + x.shape[-2], x.shape[-1]
     if torch.compiler.is_compiling() or type(x) is not Tensor:  # nothing of a trace is cached
         positions = torch.arange(start, stop, device=x.device)
-        return apply_rope(x, *rope_cos_sin(positions, width, 10000.0, layout, x.dtype), layout)
+        return apply_rope(x, *rope_cos_sin(positions, width, base, layout, x.dtype), layout)
     # The size is rounded up to a power of two, so that a long text seldom needs a new table.
-    cos, sin = rope_cache(1 << stop.bit_length(), width, layout, x.dtype, x.device)
+    cos, sin = rope_cache(1 << stop.bit_length(), width, base, layout, x.dtype, x.device)
     return apply_rope(x, cos[start:stop], sin[start:stop], layout)
 
 
 @lru_cache(maxsize=8)
 @torch.inference_mode(False)  # tensors made in inference mode could not be used in training
 def rope_cache(
-    n: int, width: int, layout: str, dtype: torch.dtype, device: torch.device
+    n: int, width: int, base: float, layout: str, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """``rope_cos_sin`` at positions 0 to n - 1 with base 10000, each ``(n, width)``."""
-    return rope_cos_sin(torch.arange(n, device=device), width, 10000.0, layout, dtype)
+    """``rope_cos_sin`` at positions 0 to n - 1, each ``(n, width)``."""
+    return rope_cos_sin(torch.arange(n, device=device), width, base, layout, dtype)

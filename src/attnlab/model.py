@@ -12,14 +12,7 @@ from torch.nn import functional as F
 
 from attnlab import validation
 from attnlab.cache import KVCache, LayerCache
-from attnlab.core import (
-    AttentionSteps,
-    attend,
-    build_causal_mask,
-    check_layout,
-    rope_from,
-    to_heads,
-)
+from attnlab.core import AttentionSteps, attend, build_causal_mask, check_layout, rope_at, to_heads
 
 # --- Multi-head attention -------------------------------------------------------------------
 
@@ -37,7 +30,10 @@ class MultiHeadAttention(nn.Module):
 
     Attributes:
         w_q, w_k, w_v, w_o: ``nn.Linear``, no bias unless asked.
+        base: of RoPE, as in ``rope``.
     """
+
+    base = 10000.0
 
     def __init__(
         self,
@@ -101,8 +97,8 @@ class MultiHeadAttention(nn.Module):
         k = to_heads(self.w_k(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         v = to_heads(self.w_v(source), self.n_kv_heads)  # (B, H_kv, S_k, d)
         if self.rope is not None:
-            rotated = rope_from(past, torch.cat((q, k), dim=1), self.rope)  # (B, H + H_kv, S, d)
-            q, k = rotated[:, : self.n_heads], rotated[:, self.n_heads :]
+            rotated = rope_at(past, torch.cat((q, k), dim=1), self.rope, self.base)
+            q, k = rotated[:, : self.n_heads], rotated[:, self.n_heads :]  # shapes as before
         if cache is not None:
             k, v = cache.write(k, v)  # (B, H_kv, past + S, d)
         if mask is not None and mask.ndim == 3:
@@ -219,9 +215,9 @@ class TinyCausalAttention(nn.Module):
         return x, attend(self.q(x), self.k(x), self.v(x), mask, x.shape[-1] ** -0.5)
 
 
-def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+def rms_norm(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
     """Divide each row by its root mean square, scale each column (Zhang & Sennrich 2019)."""
-    return torch.rms_norm(x, weight.shape, weight, eps=1e-6)
+    return torch.rms_norm(x, weight.shape, weight, eps)
 
 
 def swiglu(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
@@ -234,16 +230,19 @@ class Block(nn.Module):
     """One pre-norm block: ``x + attention(norm(x))``, then ``x + swiglu(norm(x))``.
 
     The norms and the MLP are plain parameters and not modules: for one token through so small a
-    model, calling a module takes longer than its computation.
+    model, calling a module takes longer than its computation. ``eps`` is that of the norms.
     """
 
-    def __init__(self, width: int, n_heads: int, n_kv_heads: int | None):
+    eps = 1e-6
+
+    def __init__(self, width: int, n_heads: int, n_kv_heads: int | None, hidden: int | None = None):
         super().__init__()
+        hidden = validation.check_int("hidden", 4 * width if hidden is None else hidden, 1)
         self.attention_norm = nn.Parameter(torch.ones(width))
         self.attention = MultiHeadAttention(width, n_heads, n_kv_heads, rope="half")
         self.mlp_norm = nn.Parameter(torch.ones(width))
-        self.gate_up = nn.Linear(width, 2 * 4 * width, bias=False).weight  # (2 hidden, D)
-        self.down = nn.Linear(4 * width, width, bias=False).weight  # (D, hidden)
+        self.gate_up = nn.Linear(width, 2 * hidden, bias=False).weight  # (2 hidden, D)
+        self.down = nn.Linear(hidden, width, bias=False).weight  # (D, hidden)
 
     def forward(
         self, x: Tensor, mask: Tensor | None, cache: LayerCache | None = None
@@ -252,11 +251,11 @@ class Block(nn.Module):
 
         Nothing is validated: that is done where the model is called.
         """
-        normed = rms_norm(x, self.attention_norm)
+        normed = rms_norm(x, self.attention_norm, self.eps)
         # As a plain module, with its hooks but without the check in its own __call__.
         steps = nn.Module.__call__(self.attention, normed, mask=mask, cache=cache)
         x = x + steps.output
-        return x + swiglu(rms_norm(x, self.mlp_norm), self.gate_up, self.down), steps
+        return x + swiglu(rms_norm(x, self.mlp_norm, self.eps), self.gate_up, self.down), steps
 
 
 class TinyTransformer(nn.Module):
@@ -269,8 +268,12 @@ class TinyTransformer(nn.Module):
         n_layers: blocks.
         max_length: the most positions it accepts, cached ones included.
         n_kv_heads: key/value heads per block; ``n_heads`` if omitted.
+        hidden: width of the MLP between its two projections; ``4 * width`` if omitted.
+        base: of RoPE, as in ``rope``.
+        eps: added to the mean square in each norm.
+        tied: whether the head is the embedding table itself; otherwise it has its own.
 
-    Source: Touvron et al. 2023 (Llama). No biases; the head is not tied to the embedding.
+    Source: Touvron et al. 2023 (Llama). No biases.
     """
 
     def __init__(
@@ -281,16 +284,28 @@ class TinyTransformer(nn.Module):
         n_layers: int,
         max_length: int,
         n_kv_heads: int | None = None,
+        *,
+        hidden: int | None = None,
+        base: float = 10000.0,
+        eps: float = 1e-6,
+        tied: bool = False,
     ):
         super().__init__()
         self.vocab_size = validation.check_int("vocab_size", vocab_size, 1)
         self.max_length = validation.check_int("max_length", max_length, 1)
         width = validation.check_int("width", width, 1)
         n_layers = validation.check_int("n_layers", n_layers, 1)
+        base = validation.check_number("base", base, above=0)
+        self.eps = validation.check_number("eps", eps, above=0)
         self.emb = nn.Embedding(vocab_size, width)
-        self.blocks = nn.ModuleList(Block(width, n_heads, n_kv_heads) for _ in range(n_layers))
+        blocks = [Block(width, n_heads, n_kv_heads, hidden) for _ in range(n_layers)]
+        self.blocks = nn.ModuleList(blocks)
+        for block in blocks:
+            block.eps, block.attention.base = self.eps, base
         self.norm = nn.Parameter(torch.ones(width))
         self.lm_head = nn.Linear(width, vocab_size, bias=False)
+        if tied:
+            self.lm_head.weight = self.emb.weight
 
     def forward(
         self, ids: Tensor, mask: Tensor | None = None, cache: KVCache | None = None
@@ -340,7 +355,7 @@ class TinyTransformer(nn.Module):
         for i, block in enumerate(self.blocks):
             x, steps = block(x, mask, None if cache is None else LayerCache(cache, i))
             trace.append(steps)
-        return self.lm_head(rms_norm(x, self.norm)), trace  # (B, S, vocab)
+        return self.lm_head(rms_norm(x, self.norm, self.eps)), trace  # (B, S, vocab)
 
     def _check(self, ids: Tensor, mask: Tensor | None, cache: KVCache | None) -> int:
         """Refuse arguments of ``forward`` that do not fit; return how many positions are cached."""

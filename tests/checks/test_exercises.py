@@ -60,7 +60,9 @@ def test_each_exercise_has_a_task_two_hints_and_a_folded_solution(path):
     for cell, solution in zip(asked, solutions, strict=True):
         title = cell.metadata["title"]
         task = prose.partition(f"**{title}")[2].partition("**Exercise")[0]
-        assert len(task) > 100 and "Hint 1: nudge" in task and "Hint 2: method" in task, title
+        assert len(task) > 100 and "<summary>Hint 1: " in task and "<summary>Hint 2: " in task, (
+            title
+        )
         assert solution.metadata["title"] == f"{title}, a solution"
         assert solution.metadata["jupyter"]["source_hidden"]
 

@@ -18,7 +18,7 @@ from attnlab import (
     sinusoidal_positions,
     split_heads,
 )
-from attnlab.core import rope_from
+from attnlab.core import rope_at
 
 RIVER, MONEY, BANK = [2.0, 0.0], [0.0, 2.0], [1.0, 0.0]
 RIVER_BANK = torch.tensor([RIVER, BANK])
@@ -447,10 +447,10 @@ def test_gradients_flow_through_rope():
 
 @both_layouts
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
-def test_rope_from_a_position_is_rope_at_the_positions_after_it(layout, dtype):
+def test_rope_at_a_position_is_rope_at_the_positions_after_it(layout, dtype):
     """The table of angles grows to the next power of two, and no position falls off its end."""
     x = torch.randn(2, 3, 5, 12, dtype=dtype)
     for start in (0, 1, 2, 3, 4, 27, 28, 2043, 2044, 100_000):
-        rotated = rope_from(start, x, layout)
+        rotated = rope_at(start, x, layout)
         assert_close(rotated, rope(x, torch.arange(start, start + 5), layout=layout))
         assert rotated.dtype == dtype

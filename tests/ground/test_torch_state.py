@@ -18,7 +18,7 @@ from attnlab import (
     rope,
     train,
 )
-from attnlab.core import rope_cache, rope_from
+from attnlab.core import rope_at, rope_cache
 from attnlab.training import evaluate, next_token_loss, seeded, train_seeds
 
 PHRASES, SENSES = torch.tensor([[0, 2], [1, 2]]), torch.tensor([3, 4])
@@ -86,9 +86,9 @@ def test_gradients_per_sample(make):
 def test_angles_cached_inside_a_transform_serve_outside(transform):
     rope_cache.cache_clear()
     x = torch.randn(5, 12) if transform is not torch.func.vmap else torch.randn(3, 5, 12)
-    transform(lambda x: (rope_from(0, x, "half") ** 3).sum())(x)
+    transform(lambda x: (rope_at(0, x, "half") ** 3).sum())(x)
     again = x.clone().requires_grad_()
-    (rope_from(0, again, "half") ** 2).sum().backward()
+    (rope_at(0, again, "half") ** 2).sum().backward()
     assert_close(again.grad, 2 * x)
 
 

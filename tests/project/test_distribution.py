@@ -34,7 +34,7 @@ def requirements(*lists):
     return {canonicalize_name(requirement.name): requirement for requirement in named}
 
 
-ALL = requirements(PROJECT["dependencies"], EXTRAS["lab"], EXTRAS["test"])
+ALL = requirements(PROJECT["dependencies"], EXTRAS["lab"], EXTRAS["llama"], EXTRAS["test"])
 
 # --- Dependencies -----------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ def test_the_package_and_the_course_import_what_is_declared_and_nothing_is_decla
     paths = [*(ROOT / "src").rglob("*.py"), *SOURCES]
     # JupyterLab and its server are imported by what opens a learner's copy: the extra `lab`.
     opening = [x for x in EXTRAS["lab"] if x.startswith(("jupyterlab", "jupyter-server"))]
-    needed = requirements(PROJECT["dependencies"], opening)
+    needed = requirements(PROJECT["dependencies"], opening, EXTRAS["llama"])
     assert imported_distributions(paths) == needed.keys()
 
 

@@ -50,7 +50,8 @@ SIGNATURES = {
     TinyCausalAttention: "(vocab_size=5, dim=12)",
     TinyCausalAttention.forward: "(self, ids)",
     TinyCausalAttention.steps: "(self, ids)",
-    TinyTransformer: "(vocab_size, width, n_heads, n_layers, max_length, n_kv_heads=None)",
+    TinyTransformer: "(vocab_size, width, n_heads, n_layers, max_length, n_kv_heads=None, *, "
+    "hidden=None, base=10000.0, eps=1e-06, tied=False)",
     TinyTransformer.forward: "(self, ids, mask=None, cache=None)",
     TinyTransformer.steps: "(self, ids)",
     KVCache: "(n_layers, batch, n_kv_heads, capacity, head_dim, dtype=torch.float32, device=None)",
@@ -86,6 +87,7 @@ def test_everything_promised_is_at_the_top_level():
 PAGE = {"matplotlib", "PIL", "IPython", "ipywidgets", "anywidget", "traitlets", "markdown_it"}
 MAY_IMPORT = {
     "ground floor": ({"ground floor"}, {"torch"}),
+    "llama": ({"ground floor"}, {"torch", "safetensors", "tokenizers"}),
     "data": ({"data"}, {"torch", "numpy"}),
     "lab": ({"lab"}, {"torch", "numpy"} | PAGE),
     "checks": ({"checks", "ground floor", "data", "lab"}, {"torch", "numpy"}),
@@ -95,10 +97,10 @@ MAY_IMPORT = {
 
 
 def storey(module):
-    """The storey of a module: its folder, or the ground floor."""
-    _, *folders = module.split(".")
-    inside = (PACKAGE / folders[0]).is_dir() if folders else False
-    return folders[0] if inside else "ground floor"
+    """The storey of a module: its folder or its own name, or else the ground floor."""
+    _, *parts = module.split(".")
+    own = bool(parts) and (parts[0] in MAY_IMPORT or (PACKAGE / parts[0]).is_dir())
+    return parts[0] if own else "ground floor"
 
 
 def imported(module):
@@ -160,6 +162,7 @@ def test_a_file_that_hides_a_package_is_named(package, tmp_path):
 
 BUDGETS = {
     "ground floor": 1000,
+    "llama": 110,  # reads the files of others; nothing else in the package needs it
     "data": 300,
     "lab": 1190,
     "step": 180,

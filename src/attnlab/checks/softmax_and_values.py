@@ -73,7 +73,7 @@ def masked_softmax() -> Comparison:
     return Comparison(lambda scores, allowed: hide(scores, allowed).softmax(-1), inputs, mistakes)
 
 
-@exercise("4.2", "my_whole_attention", section="section 3")
+@exercise("4.3", "my_whole_attention", section="section 3")
 def attention_function() -> Comparison:
     """Write ``fn(q, k, v, allowed)``: scaled dot-product attention, the output (S_q, d_v).
 
@@ -119,7 +119,7 @@ def attention_function() -> Comparison:
     return Comparison(right, inputs, mistakes, read=last)
 
 
-@exercise("4.3", "authors_recipe", section="section 1")
+@exercise("4.4", "authors_recipe", section="section 1")
 def article_row() -> Comparison:
     """Write ``fn(scores, allowed)``: what an author did who printed [0.62, 0.38, 0, 0].
 
@@ -163,7 +163,7 @@ def article_row() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("4.4", "my_temperature", section="section 1")
+@exercise("4.5", "my_temperature", section="section 1")
 def sharp_temperature() -> Judge:
     """Give the temperature at which *river* gets 0.99 of *bank*'s attention.
 
@@ -192,7 +192,7 @@ def sharp_temperature() -> Judge:
     return values(judge, temperature=())
 
 
-@exercise("4.5", "my_W_Q", "my_W_V", section="section 3")
+@exercise("4.6", "my_W_Q", "my_W_V", section="section 3")
 def look_and_carry_nothing() -> Judge:
     """Choose ``W_Q`` and ``W_V`` (2, 2): *bank* looks at money, whose value carries nothing.
 
@@ -223,7 +223,7 @@ def look_and_carry_nothing() -> Judge:
     return values(judge, w_q=(2, 2), w_v=(2, 2))
 
 
-@exercise("4.6", "my_sublayer", section="sections 2 and 3")
+@exercise("4.7", "my_sublayer", section="sections 2 and 3")
 def attention_sublayer() -> Comparison:
     """Write ``fn(x, W_Q, W_K, W_V)``: causal attention, added to ``x`` (S, D).
 
@@ -287,3 +287,72 @@ def attention_sublayer() -> Comparison:
         for S, D, d in ((5, 3, 2), (4, 7, 5), (3, 5, 7))
     ]
     return Comparison(right, inputs, mistakes)
+
+
+@exercise("4.2", "my_cross_attention", section="section 5")
+def cross_attention() -> Comparison:
+    """Write ``fn(text, image, W_Q, W_K, W_V, is_patch)``: cross-attention of text and image.
+
+    ``text`` (S_A, D), ``image`` (S_B, D), ``W_Q`` and ``W_K`` (D, d_k), ``W_V`` (D, d_v),
+    ``is_patch`` (S_B,) bool; the result is (S_A, d_v).
+    """
+    draw = normal_source()
+
+    def crossed(
+        text: Tensor, image: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, is_patch: Any,
+        scale: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        return attention(text @ W_Q, image @ W_K, image @ W_V, is_patch, scale).output
+
+    def weighted(weights: Callable[[Tensor, Tensor], Tensor]) -> Callable:
+        def output(t: Tensor, i: Tensor, Q: Tensor, K: Tensor, V: Tensor, real: Tensor) -> Tensor:
+            scores = (t @ Q) @ (i @ K).T / Q.shape[1] ** 0.5
+            return weights(scores, real.expand_as(scores)) @ (i @ V)
+
+        return output
+
+    def causal(t: Tensor, i: Tensor, Q: Tensor, K: Tensor, V: Tensor, real: Tensor) -> Tensor:
+        first_patches = torch.ones(len(t), len(i)).tril().bool()
+        return crossed(t, i, Q, K, V, first_patches & real)
+
+    mistakes = {
+        "The padding is not hidden: is_patch is False there.": (
+            lambda *a: crossed(*a[:5], is_patch=None)
+        ),
+        "You hid the patches and kept the padding: is_patch is True where a word may look.": (
+            lambda *a: crossed(*a[:5], is_patch=~a[5])
+        ),
+        "There is no causal mask here: no patch lies in the future of a word.": causal,
+        "The text asks itself: keys and values come from the image.": (
+            lambda t, i, Q, K, V, real: attention(t @ Q, t @ K, t @ V).output
+        ),
+        "The image asks: the queries come from the text.": (
+            lambda t, i, Q, K, V, real: attention(i @ Q, i @ K, i @ V, real).output,
+            lambda t, i, Q, K, V, real: attention(i @ Q, t @ K, t @ V).output,
+        ),
+        "W_Q belongs to the text and W_K to the image: yours are swapped.": (
+            lambda t, i, Q, K, V, real: crossed(t, i, K, Q, V, real)
+        ),
+        "The scores are not scaled.": lambda *a: crossed(*a, scale=1.0),
+        "You scaled by the width of the model: d_k is the width of a query.": (
+            lambda *a: crossed(*a, scale=a[0].shape[1] ** -0.5)
+        ),
+        "You divided by d_k, not by its square root.": (
+            lambda *a: crossed(*a, scale=1 / a[2].shape[1])
+        ),
+        "Your softmax runs over the queries: let it run over the keys.": (
+            weighted(lambda s, m: hide(s, m).softmax(0).nan_to_num())
+        ),
+        "You masked after the softmax: the rows no longer sum to 1.": (
+            weighted(lambda s, m: s.softmax(-1) * m)
+        ),
+        "The softmax is missing: scores are not weights.": weighted(lambda s, m: s * m),
+        "Nothing is added here: the text's own rows are not part of the output.": (
+            lambda *a: a[0] @ a[4] + crossed(*a)
+        ),
+    }
+    inputs = [
+        (draw(A, D), draw(B, D), draw(D, d), draw(D, d), draw(D, e), torch.arange(B) < B - padding)
+        for A, B, D, d, e, padding in ((2, 5, 3, 7, 4, 2), (4, 3, 6, 2, 5, 1), (6, 7, 5, 3, 2, 3))
+    ]
+    return Comparison(crossed, inputs, mistakes)

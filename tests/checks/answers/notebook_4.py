@@ -464,6 +464,92 @@ ATTENTION_SUBLAYER = Answers(
     ],
 )
 
+# --- Cross-attention ------------------------------------------------------------------------
+
+
+def cross(t, i, Q, K, V, real, scale=None, weights=None):
+    scores = (t @ Q) @ (i @ K).T * (Q.shape[1] ** -0.5 if scale is None else scale)
+    weights = weights or (lambda s, m: s.masked_fill(~m, -math.inf).softmax(-1))
+    return weights(scores, real) @ (i @ V)
+
+
+def word_by_word(t, i, Q, K, V, real):
+    rows = []
+    for word in t @ Q:
+        exps = [math.exp(word @ key / len(word) ** 0.5) for key in (i @ K)[real]]
+        rows.append(
+            sum(e * value for e, value in zip(exps, (i @ V)[real], strict=True)) / sum(exps)
+        )
+    return torch.stack(rows)
+
+
+def cross_by_pytorch(t, i, Q, K, V, real):
+    return F.scaled_dot_product_attention(t @ Q, i @ K, i @ V, attn_mask=real.expand(len(t), -1))
+
+
+CROSS_ATTENTION = Answers(
+    right=[
+        cross,
+        word_by_word,
+        cross_by_pytorch,
+        lambda t, i, Q, K, V, real: attention(t @ Q, i @ K, i @ V, real).output,
+        lambda t, i, Q, K, V, real: cross(t, i[real], Q, K, V, real[real]),
+        lambda *a: cross(*a, weights=lambda s, m: (s - 1e9 * ~m).softmax(-1)),
+    ],
+    wrong=pointing(
+        " See section 5.",
+        [
+            (
+                lambda *a: cross(*a, weights=lambda s, m: s.softmax(-1)),
+                "The padding is not hidden: is_patch is False there.",
+            ),
+            (
+                lambda t, i, Q, K, V, real: cross(t, i, Q, K, V, ~real),
+                "You hid the patches and kept the padding: is_patch is True where a word may look.",
+            ),
+            (
+                lambda t, i, Q, K, V, real: cross(
+                    t, i, Q, K, V, real & torch.ones(len(t), len(i)).tril().bool()
+                ),
+                "There is no causal mask here: no patch lies in the future of a word.",
+            ),
+            (
+                lambda t, i, Q, K, V, real: attention(t @ Q, t @ K, t @ V).output,
+                "The text asks itself: keys and values come from the image.",
+            ),
+            (
+                lambda t, i, Q, K, V, real: attention(i @ Q, i @ K, i @ V, real).output,
+                "The image asks: the queries come from the text.",
+            ),
+            (
+                lambda t, i, Q, K, V, real: cross(t, i, K, Q, V, real),
+                "W_Q belongs to the text and W_K to the image: yours are swapped.",
+            ),
+            (lambda *a: cross(*a, scale=1), "The scores are not scaled."),
+            (
+                lambda *a: cross(*a, scale=1 / math.sqrt(a[0].shape[1])),
+                "You scaled by the width of the model: d_k is the width of a query.",
+            ),
+            (
+                lambda *a: cross(*a, scale=1 / a[2].shape[1]),
+                "You divided by d_k, not by its square root.",
+            ),
+            (
+                lambda *a: cross(*a, weights=lambda s, m: s.softmax(-1) * m),
+                "You masked after the softmax: the rows no longer sum to 1.",
+            ),
+            (
+                lambda *a: cross(*a, weights=lambda s, m: s * m),
+                "The softmax is missing: scores are not weights.",
+            ),
+            (
+                lambda *a: a[0] @ a[4] + cross(*a),
+                "Nothing is added here: the text's own rows are not part of the output.",
+            ),
+        ],
+    ),
+)
+
 ANSWERS = {
     "masked_softmax": MASKED_SOFTMAX,
     "attention_function": ATTENTION_FUNCTION,
@@ -471,4 +557,5 @@ ANSWERS = {
     "sharp_temperature": SHARP_TEMPERATURE,
     "look_and_carry_nothing": LOOK_AND_CARRY_NOTHING,
     "attention_sublayer": ATTENTION_SUBLAYER,
+    "cross_attention": CROSS_ATTENTION,
 }
