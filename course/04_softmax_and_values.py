@@ -82,7 +82,7 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # They are not learned: they are computed anew for every input.
 # What is learned are the parameters W_Q, W_K and W_V.
 #
-# > **Box: e and the exponential.** e = 2.718..., and e^s, in code `s.exp()`, is positive for every s. Adding 1 to s multiplies e^s by e.
+# > **Box: e and the exponential.** e is about 2.72, and e^s, in code `s.exp()`, is positive for every s. Adding 1 to s multiplies e^s by e.
 # > `softmax(dim=-1)` does all of it, for each row: exponential, sum, division.
 
 # %% Vote: twice the score jupyter={"source_hidden": true} tags=["predict"]
