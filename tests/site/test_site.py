@@ -113,12 +113,20 @@ def test_a_phone_does_not_scroll_sideways(visit, name, theme):
     assert wide == []
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_picture_has_words(visit, name):
-    page = visit(name)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_picture_has_the_words_that_its_notebook_stores(visit, path):
+    page = visit(f"{path.stem}.html")
+    outputs = [output for cell in code_cells(read(path)) for output in cell.outputs]
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    stored = {" ".join(output.metadata["image/png"]["alt"].split()) for output in pictures}
     for picture in page.locator("img").all():
-        assert len(picture.get_attribute("alt")) > 20, picture.get_attribute("src")
+        assert " ".join(picture.get_attribute("alt").split()) in stored
         assert picture.evaluate("async x => { await x.decode(); return x.naturalWidth; }") > 1
+
+
+def test_no_other_page_has_a_picture(visit):
+    for name in set(PAGES) - set(CHAPTERS):
+        assert visit(name).locator("img").count() == 0, name
 
 
 def test_every_link_leads_somewhere(site):
