@@ -587,7 +587,9 @@ race = Explorer(
     W_V=matrix(),
     learn=choice(["all three", "W_Q", "W_K", "W_V"], label="gradient moves"),
 )
-step_button = widgets.Button(description="One gradient step", icon="arrow-down")
+step_button = widgets.Button(
+    description="One gradient step", icon="arrow-down", layout={"width": "auto"}
+)
 
 
 def press(_):
@@ -821,7 +823,7 @@ for temperature in (0.1, 1.0, 10.0):
 # *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
 
 # %% Explorer: your own phrase tags=["explorer", "further"]
-picture, (left, right) = plots.panels(2, width=9.5, height=3.8)
+picture, (left, right) = plots.panels(2, width=9.5, height=3.2)
 heat = plots.heatmap(left, "ab", "ab")
 table = plots.heatmap(right, "ab", ["1", "2"], kind="values", title="output", names=("", ""))
 

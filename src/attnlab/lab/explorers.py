@@ -5,6 +5,7 @@ An explorer redraws a retained figure into one PNG. No pyplot, no ``Output`` wid
 
 import asyncio
 import collections
+import contextlib
 import inspect
 import io
 import itertools
@@ -24,6 +25,7 @@ from attnlab.lab.page import Screen, callout
 from attnlab.lab.plots import Picture, stack
 from attnlab.lab.snapshot import as_now
 
+AT_REST = 0.4  # seconds without a change, after which a picture is drawn again, finer
 _LARGE = re.compile(r"\*\*(.+?)\*\*")
 
 
@@ -64,6 +66,7 @@ class Explorer(widgets.VBox):
         self.reached = False
         self._show = as_now(show)
         self._task: asyncio.Task | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self._work: Any = None  # the generator of what is under way in slices
         self._waiting = False  # for the main thread to redraw
         super().__init__()
@@ -126,6 +129,8 @@ class Explorer(widgets.VBox):
     def retire(self) -> None:
         """Close the widgets and let go of the picture and ``show``: the cell has run again."""
         self._drop()
+        if self._rest is not None:
+            self._rest.cancel()
         for knob in self.knobs.values():
             knob.unobserve(self._on_change, names="value")
         # A knob that another cell made may be in use elsewhere.
@@ -198,12 +203,22 @@ class Explorer(widgets.VBox):
         if reached:
             large = f"<b>✓ Goal reached.</b> {large}"
         with self.screen.hold_sync():  # one message
-            self.screen.frame, self.screen.alt = frame, alt
+            self.screen.frame, self.screen.fine, self.screen.alt = frame, b"", alt
             look = "good" if reached else "calm"
             self.screen.status, self.screen.alert = callout(large, look), alert
         self.reached = reached
+        if self._rest is not None:
+            self._rest.cancel()
+        with contextlib.suppress(RuntimeError):  # no event loop: a script or a test
+            self._rest = asyncio.get_running_loop().call_later(AT_REST, self._refine, frame)
         self.sentence = _LARGE.sub(r"\1", sentence)
         self.text = f"{self.sentence}\n{alt}".strip()
+
+    def _refine(self, frame: bytes) -> None:
+        """Nothing has moved for a moment: send the same picture twice as fine."""
+        screen = getattr(self, "screen", None)  # the explorer may be closed by now
+        if screen is not None and self._task is None and screen.frame == frame == self._complete[0]:
+            screen.fine = self.picture.fine()
 
     def _fail(self, problem: Exception) -> None:
         self._drop()
