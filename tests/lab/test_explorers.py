@@ -348,6 +348,28 @@ def test_a_picture_at_rest_is_sent_twice_as_fine_and_moves_on_from_there():
     asyncio.run(move())
 
 
+def test_a_button_sets_knobs_from_the_values_of_all():
+    picture, axes = plots.panels(1)
+    bars = plots.bars(axes, ["x"], limits=(0, 10))
+
+    def show(n, w):
+        bars.update([n])
+        return f"it is {n}, {w[0, 1]:g}"
+
+    def double(n, w):
+        if n > 4:
+            raise ValueError("too large")
+        return {"n": 2 * n, "w": 2 * w}
+
+    knobs = {"n": slider(0, 9, 3), "w": matrix(start=[[1, 1], [0, 1]])}
+    explorer = Explorer(picture, show, goal="", buttons={"Twice": double}, **knobs)
+    button = next(w for w in walk(explorer) if getattr(w, "description", "") == "Twice")
+    button.click()
+    assert explorer.sentence == "it is 6, 2" and knobs["w"].can_undo is False
+    button.click()
+    assert explorer.sentence == "it is 6, 2" and explorer.error == "ValueError: too large"
+
+
 def test_a_reached_goal_is_said_until_the_knob_moves_on():
     picture, axes = plots.panels(1)
     bars = plots.bars(axes, ["x"], limits=(0, 10))

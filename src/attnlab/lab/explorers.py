@@ -45,6 +45,8 @@ class Explorer(widgets.VBox):
             last complete result. Names of the notebook that it uses, in its helper functions too,
             keep the value they have now.
         goal: what to try to reach, in one sentence.
+        buttons: label -> a function that takes the value of every knob, as ``show`` does, and
+            returns new values for some of them by name; pressing the button sets these.
         more: names of the knobs hidden under More knobs. An error that names one of them shows
             them.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, ``typed``, or any widget with a
@@ -58,7 +60,7 @@ class Explorer(widgets.VBox):
 
     def __init__(
         self, picture: Picture, show: Callable[..., Any], *, goal: str, more: Sequence[str] = (),
-        **knobs: widgets.Widget,
+        buttons: dict[str, Callable[..., dict[str, Any]]] | None = None, **knobs: widgets.Widget,
     ):  # fmt: skip
         self.picture, self.goal, self.knobs = picture, goal, knobs
         self._check_names(more)
@@ -85,6 +87,7 @@ class Explorer(widgets.VBox):
         first = [knob for name, knob in knobs.items() if name not in more]
         if inspect.isgeneratorfunction(show):
             first.append(self._stop)
+        first += [self._button(label, press) for label, press in (buttons or {}).items()]
         task = widgets.HTML(f"<b>Try:</b> {escape(goal)}", tooltip="")
         rows = [task, _row(first), self.screen]
         self._more: dict[str, Any] = {name: knobs[name] for name in more}
@@ -100,6 +103,19 @@ class Explorer(widgets.VBox):
         # The first picture is drawn at once and in full, so that what a notebook stores is the
         # end of the run and the author sees an error as an error.
         self._say(self._run(self.values()))
+
+    def _button(self, label: str, press: Callable[..., dict[str, Any]]) -> widgets.Button:
+        button, now = widgets.Button(description=label, layout={"width": "auto"}), as_now(press)
+
+        def pressed() -> None:
+            try:
+                for name, value in now(**self.values()).items():
+                    self.knobs[name].value = value
+            except Exception as problem:
+                self._fail(problem)
+
+        button.on_click(lambda _: cells.in_main_thread(pressed))
+        return button
 
     def values(self) -> dict[str, Any]:
         """The value of every knob, as ``show`` gets it."""
