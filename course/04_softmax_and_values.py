@@ -51,7 +51,6 @@ except ModuleNotFoundError:
 
 import math
 
-import ipywidgets as widgets
 import torch
 import torch.nn.functional as F
 
@@ -578,6 +577,10 @@ def show(W_Q, W_K, W_V, learn):
     return sentence, now < 0.05
 
 
+def one_step(learn, **matrices):
+    return gradient_step(matrices, list(matrices) if learn == "all three" else [learn])
+
+
 race = Explorer(
     picture,
     show,
@@ -586,20 +589,8 @@ race = Explorer(
     W_K=matrix(),
     W_V=matrix(),
     learn=choice(["all three", "W_Q", "W_K", "W_V"], label="gradient moves"),
+    buttons={"One gradient step": one_step},
 )
-step_button = widgets.Button(description="One gradient step", icon="arrow-down")
-
-
-def press(_):
-    matrices = {name: torch.tensor(race.knobs[name].value) for name in ("W_Q", "W_K", "W_V")}
-    learn = race.knobs["learn"].value
-    stepped = gradient_step(matrices, list(matrices) if learn == "all three" else [learn])
-    for name, W in stepped.items():
-        race.knobs[name].value = W
-
-
-step_button.on_click(press)
-race.children = [*race.children[:2], step_button, *race.children[2:]]
 race
 
 # %% Still: by hand, and by gradient jupyter={"source_hidden": true} tags=["proof"]
@@ -821,7 +812,7 @@ for temperature in (0.1, 1.0, 10.0):
 # *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
 
 # %% Explorer: your own phrase tags=["explorer", "further"]
-picture, (left, right) = plots.panels(2, width=9.5, height=3.8)
+picture, (left, right) = plots.panels(2, width=9.5, height=3.2)
 heat = plots.heatmap(left, "ab", "ab")
 table = plots.heatmap(right, "ab", ["1", "2"], kind="values", title="output", names=("", ""))
 

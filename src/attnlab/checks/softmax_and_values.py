@@ -300,7 +300,7 @@ def cross_attention() -> Comparison:
 
     def crossed(
         text: Tensor, image: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, is_patch: Any,
-        scale: float | None = None,
+        *, scale: float | None = None,
     ) -> Tensor:  # fmt: skip
         return attention(text @ W_Q, image @ W_K, image @ W_V, is_patch, scale).output
 
@@ -317,10 +317,10 @@ def cross_attention() -> Comparison:
 
     mistakes = {
         "The padding is not hidden: is_patch is False there.": (
-            lambda *a: crossed(*a[:5], is_patch=None)
+            lambda *a: crossed(a[0], a[1], a[2], a[3], a[4], None)
         ),
         "You hid the patches and kept the padding: is_patch is True where a word may look.": (
-            lambda *a: crossed(*a[:5], is_patch=~a[5])
+            lambda *a: crossed(a[0], a[1], a[2], a[3], a[4], ~a[5])
         ),
         "There is no causal mask here: no patch lies in the future of a word.": causal,
         "The text asks itself: keys and values come from the image.": (
