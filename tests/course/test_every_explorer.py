@@ -39,8 +39,6 @@ NOTHING_TO_SEE = {
         "it changes what is written, not what is probable",
     ("06_tiny_trainer_and_kv_cache", "top_k", "picture"):
         "it changes what is written, not what is probable",
-    ("05_heads_and_positions", "sharpness", "sentence"):
-        "the same word stays the largest, however sharp",
 }  # fmt: skip
 
 
