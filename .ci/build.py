@@ -20,6 +20,7 @@ SOURCES = [
     ".site/pages/*",
     ".site/static/*",
     ".readme/*",
+    ".slides/**/*.*",
     "Makefile",
     "environment.yml",
 ]
