@@ -100,7 +100,7 @@ shared_vote = predict(
     "Two heads instead of one, at the same width D. What is shared out between them?",
     {
         "the words: each sees half of the sentence": "Look at the shape of the attention weights: every head has all S keys.",
-        "the columns of Q, K and V": "",
+        "the columns of Q, K and V": "Each head gets its own columns, of every token.",
         "nothing: each has D columns, and parameters double": "Count W_Q: it has as many columns as before.",
     },
     key="the columns of Q, K and V",
@@ -154,10 +154,10 @@ The outputs are laid side by side again and mixed by one more learned matrix, **
 picture, axes = plots.panels(1, width=9.5, height=2.7)
 WeightedSum(
     axes,
-    ["token 0", "token 1", "token 2"],
+    ["t0", "t1", "t2"],
     steps.weights[0, 0, 2],
     v[0, 0],
-    "Head 0: token 2 mixes the values",
+    "Head 0: the last of three tokens mixes the values",
     ("attention weights", "values of head 0", "values, scaled", "output of head 0"),
     limits=(-1.5, 1.5),
 )
@@ -219,7 +219,7 @@ order_vote = predict(
     "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
     {
         "yes, it bites in one and is bitten in the other": "A sum has no order: the same keys, the same values, the same attention weights.",
-        "no": "",
+        "no": "The same keys and values are summed, in another order.",
         "yes, but only a little": "Not at all: the dot products do not know who came first.",
     },
     key="no",
@@ -261,7 +261,7 @@ learn_vote = predict(
     "A model without positions is trained to name, at each of sixteen random tokens, the token before it. Who learns it?",
     {
         "nobody: without positions there is no order": "Later tokens see more tokens, if a mask hides what comes after: that gives the order away.",
-        "only the model that sees no later tokens": "",
+        "only the model that sees no later tokens": "How many tokens a token sees tells it where it stands.",
         "every model, if it trains long enough": "What holds for all values of the parameters, no training changes.",
     },
     key="only the model that",
@@ -344,7 +344,7 @@ shift_vote = predict(
     "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
     {
         "they change places, 1 and 3": "The distance has a direction: two before is not two after.",
-        "both go 100 positions further": "",
+        "both go 100 positions further": "The angle between the hands stays, and so does the score.",
         "another key, still at 1": "The distance is the same, the content is not.",
         "none of these": "Rotate both hands alike, and the angle between them stays.",
     },
@@ -447,7 +447,11 @@ boxes = [
 wires = [(0, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)]
 wires += [(8, 9), (9, 10), (10, 11), (11, 12)]
 plots.flow(
-    axes, boxes, wires, "x to the second add is one block; blocks are stacked", size=(1.05, 0.85)
+    axes,
+    boxes,
+    wires,
+    "One block is all from x to the second add; blocks are stacked",
+    size=(1.05, 0.85),
 )
 picture
 
@@ -778,7 +782,7 @@ def show(find, block, head):
     axes.set_title(f"Block {block}, head {head}: {share:.2f} to {find}")
     found = bool(share > enough)
     verdict = "you found it" if found else f"look on, for more than {enough}"
-    return f"Block {block}, head {head} gives {find} **{share:.2f}**: {verdict}.", found
+    return f"Block {block}, head {head}: {find} gets **{share:.2f}**; {verdict}.", found
 
 
 heads_explorer = Explorer(
