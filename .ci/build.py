@@ -19,6 +19,8 @@ SOURCES = [
     ".site/*.*",
     ".site/pages/*",
     ".site/static/*",
+    ".slides/*.*",
+    ".slides/deck/*",
     ".readme/*",
     ".slides/**/*.*",
     "Makefile",
