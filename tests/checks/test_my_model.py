@@ -186,12 +186,16 @@ def test_a_part_that_is_lent_is_still_to_do_and_the_others_are_not():
     assert checks.write_model(names) == LEFT + "my_rms_norm."
 
 
-def test_nothing_is_written_into_the_course_itself(folder, monkeypatch):
-    monkeypatch.setattr(my_model, "COURSE", [folder.resolve()])
+def test_nothing_is_written_into_a_course_whose_notebooks_have_their_sources_beside_them(folder):
+    pair = [folder / "05_heads.ipynb", folder / "05_heads.py"]
+    for path in pair:
+        path.touch()
     assert write(*CELLS) == (
         "my_model.py is not written into the course's own folder: work in your copy (make lab)."
     )
-    assert [*folder.iterdir()] == []
+    assert sorted(folder.iterdir()) == pair
+    pair[1].unlink()  # a learner's copy
+    assert write(*CELLS) == WRITTEN
 
 
 def test_a_file_that_was_changed_by_hand_is_kept(folder):
