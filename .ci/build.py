@@ -22,6 +22,7 @@ SOURCES = [
     ".slides/*.*",
     ".slides/deck/*",
     ".readme/*",
+    ".slides/**/*.*",
     "Makefile",
     "environment.yml",
 ]

@@ -100,7 +100,7 @@ shared_vote = predict(
     "Two heads instead of one, at the same width D. What is shared out between them?",
     {
         "the words: each sees half of the sentence": "Look at the shape of the attention weights: every head has all S keys.",
-        "the columns of Q, K and V": "",
+        "the columns of Q, K and V": "Each head gets its own columns, of every token.",
         "nothing: each has D columns, and parameters double": "Count W_Q: it has as many columns as before.",
     },
     key="the columns of Q, K and V",
@@ -146,7 +146,7 @@ The outputs are laid side by side again and mixed by one more learned matrix, **
 # Every head sees **all tokens**, through its own projection: heads divide the *width*, not the sentence.
 # The new matrix is W_O.
 # W_Q, W_K and W_V have the same size for any number of heads, and so has W_O; a single head is given one here, too, so that the count is fair.
-# That H heads of width d_k fill the width, H · d_k = D, is a convention of 2017 and no law; here the width must be divisible: 768 = 12 × 64.
+# That H heads of width d_k fill the width, H · d_k = D, is a convention of the first transformer and no law; here the width must be divisible: 768 = 12 × 64.
 #
 # Inside each head it is the same sum as always: a row (of attention weights) times a matrix (of values) is a weighted sum of its rows.
 
@@ -154,10 +154,10 @@ The outputs are laid side by side again and mixed by one more learned matrix, **
 picture, axes = plots.panels(1, width=9.5, height=2.7)
 WeightedSum(
     axes,
-    ["token 0", "token 1", "token 2"],
+    ["t0", "t1", "t2"],
     steps.weights[0, 0, 2],
     v[0, 0],
-    "Head 0: token 2 mixes the values",
+    "Head 0: the last of three tokens mixes the values",
     ("attention weights", "values of head 0", "values, scaled", "output of head 0"),
     limits=(-1.5, 1.5),
 )
@@ -219,7 +219,7 @@ order_vote = predict(
     "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
     {
         "yes, it bites in one and is bitten in the other": "A sum has no order: the same keys, the same values, the same attention weights.",
-        "no": "",
+        "no": "The same keys and values are summed, in another order.",
         "yes, but only a little": "Not at all: the dot products do not know who came first.",
     },
     key="no",
@@ -261,7 +261,7 @@ learn_vote = predict(
     "A model without positions is trained to name, at each of sixteen random tokens, the token before it. Who learns it?",
     {
         "nobody: without positions there is no order": "Later tokens see more tokens, if a mask hides what comes after: that gives the order away.",
-        "only the model that sees no later tokens": "",
+        "only the model that sees no later tokens": "How many tokens a token sees tells it where it stands.",
         "every model, if it trains long enough": "What holds for all values of the parameters, no training changes.",
     },
     key="only the model that",
@@ -344,7 +344,7 @@ shift_vote = predict(
     "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
     {
         "they change places, 1 and 3": "The distance has a direction: two before is not two after.",
-        "both go 100 positions further": "",
+        "both go 100 positions further": "The angle between the hands stays, and so does the score.",
         "another key, still at 1": "The distance is the same, the content is not.",
         "none of these": "Rotate both hands alike, and the angle between them stays.",
     },
@@ -409,6 +409,14 @@ assert_close(rope(hands, torch.tensor([3]))[0, 2:4], turn(hands[0, 2:4], 3 * 0.1
 #
 # *Stopping point: about 20 minutes.*
 
+# %% Proof: the formula of the speeds is that of the package jupyter={"source_hidden": true} tags=["proof"]
+ones = torch.tensor([[1.0, 0.0] * 4])
+assert all(
+    abs(rope(ones, torch.tensor([1]))[0, 2 * i + 1] - math.sin(10000 ** (-2 * i / 8))) < 1e-6
+    for i in range(4)
+)
+assert 10000 ** (-2 / 8) == 0.1
+
 # %% [markdown]
 # ## 4. Write the model
 #
@@ -439,7 +447,11 @@ boxes = [
 wires = [(0, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)]
 wires += [(8, 9), (9, 10), (10, 11), (11, 12)]
 plots.flow(
-    axes, boxes, wires, "x to the second add is one block; blocks are stacked", size=(1.05, 0.85)
+    axes,
+    boxes,
+    wires,
+    "One block is all from x to the second add; blocks are stacked",
+    size=(1.05, 0.85),
 )
 picture
 
@@ -462,7 +474,7 @@ picture
 class MyMultiHeadAttention(nn.Module):
     def __init__(self, width, n_heads):
         super().__init__()
-        ...  # refuse a width that does not divide; keep n_heads; make w_q, w_k, w_v, w_o
+        ...  # refuse some widths; keep n_heads; make w_q, w_k, w_v, w_o
 
     def forward(self, x, mask=None):
         return ...  # your lines here
@@ -583,6 +595,7 @@ assert [round(n, 2) for n in rms_norm(torch.tensor([3.0, 4.0]), torch.ones(2)).t
 assert [
     round(n, 2) for n in rms_norm(torch.tensor([3.0, 4.0]), torch.tensor([2.0, 1.0])).tolist()
 ] == [1.7, 1.13]
+assert Block.eps == 1e-6
 assert (round(12.5**0.5, 2), round(torch.tensor(2.0).sigmoid().item(), 2)) == (3.54, 0.88)
 assert round(F.silu(torch.tensor(2.0)).item(), 2) == 1.76 and round(1.76 * 6 * 0.5, 2) == 5.28
 
@@ -592,7 +605,7 @@ assert round(F.silu(torch.tensor(2.0)).item(), 2) == 1.76 and round(1.76 * 6 * 0
 # ### The block and the stack
 #
 # A block is: x + attention(norm(x)), then to that x the MLP of its own norm is added.
-# The residual path runs straight through; a norm stands before each sublayer ("pre-norm"; the model of 2017 had it after the sum).
+# The residual path runs straight through; a norm stands before each sublayer ("pre-norm"; the first transformer had it after the sum).
 #
 # **Exercise 5.4.** Write `forward` of `MyBlock`; its parameters are given. It takes and gives (B, S, D).
 #
@@ -766,10 +779,10 @@ def show(find, block, head):
         "river, seen from bank": (weights[bank_at, river_at], 0.6),
     }[find]
     heat.update(weights)
-    axes.set_title(f"block {block}, head {head}: {find}?")
+    axes.set_title(f"Block {block}, head {head}: {share:.2f} to {find}")
     found = bool(share > enough)
     verdict = "you found it" if found else f"look on, for more than {enough}"
-    return f"Block {block}, head {head} gives {find} **{share:.2f}**: {verdict}.", found
+    return f"Block {block}, head {head}: {find} gets **{share:.2f}**; {verdict}.", found
 
 
 heads_explorer = Explorer(
@@ -1135,7 +1148,7 @@ assert [round(n, 2) for n in hinted[1].tolist()] == [-0.42, 0.91]
 hinted = attention(hinted, hinted, hinted)
 assert [round(n, 2) for n in hinted.scaled[0].tolist()] == [0.71, -0.29]
 assert [round(n, 2) for n in hinted.weights[0].tolist()] == [0.73, 0.27]
-assert 4 * 12 * 12 == 576
+assert 4 * (3 * 12 * 4) == 4 * 144 == 576
 
 # %% [markdown] tags=["further"]
 # **Further reading.** [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762), *Attention Is All You Need*; [Su et al. 2021](https://arxiv.org/abs/2104.09864), *RoFormer* (RoPE);
