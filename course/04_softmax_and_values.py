@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 4 · Softmax and values
 #
 # **The question.** Scores are scaled and masked.
@@ -26,7 +26,7 @@
 #
 # **Takes** about 60 minutes; there is a stopping point after each section.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from before.** Answer in your head, then unfold.
 #
 # <details><summary>In the grid of scores, what are the rows and what the columns?</summary>
@@ -39,7 +39,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -69,7 +69,7 @@ X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X to begin with
 masked = torch.tensor([[2.8284, -torch.inf], [1.4142, 0.7071]])  # from notebook 3
 assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=0)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. Softmax: shares that are never negative
 #
 # Dividing by the sum failed on negative scores.
@@ -84,7 +84,7 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # > **Box: e and the exponential.** e is about 2.72, and e^s, in code `s.exp()`, is positive for every s. Adding 1 to s multiplies e^s by e.
 # > `softmax(dim=-1)` does all of it, for each row: exponential, sum, division.
 
-# %% Vote: twice the score jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: twice the score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 twice_vote = predict(
     "bank's scaled scores are 1.4142 and 0.7071; unscaled they were 2 and 1. Both times the first is twice the second. Are the shares the same?",
@@ -97,7 +97,7 @@ twice_vote = predict(
 )
 twice_vote
 
-# %% Bank's row by hand
+# %% Bank's row by hand slideshow={"slide_type": "subslide"}
 row = torch.tensor([1.4142, 0.7071])
 exps = row.exp()  # (S_k,)
 print("scores", row)
@@ -107,7 +107,7 @@ print(f"the first is {exps[0] / exps[1]:.2f} times the second")
 unscaled = torch.tensor([2.0, 1.0]).softmax(dim=-1)
 print(f"had we not scaled: {unscaled}, {unscaled[0] / unscaled[1]:.2f} times")
 
-# %% What is behind it: twice the score jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: twice the score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 shares = row.softmax(dim=-1)
 same = abs(unscaled[0] - shares[0]) < 0.01
@@ -122,10 +122,10 @@ Without scaling the scores are still 2 to 1, but their difference is 1, and the 
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### All rows: loop, matrix, package
 
-# %% Softmax of the grid
+# %% Softmax of the grid slideshow={"slide_type": "subslide"}
 looped = torch.stack([row.exp() / row.exp().sum() for row in masked])  # (S_q, S_k)
 weights = masked.softmax(dim=-1)  # along the keys: each row sums to 1
 assert_close(weights, looped)
@@ -136,7 +136,7 @@ print(weights)
 wrong = masked.softmax(dim=0)
 print("over the wrong axis:", wrong)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Each row, one for each query, sums to 1.
 # `dim=-1` means "along the keys".
 # With `dim=0` the *columns* would sum to 1, and the numbers would look just as innocent.
@@ -145,21 +145,21 @@ print("over the wrong axis:", wrong)
 # With e^s the *ratio* of two shares depends on the *difference* of their scores alone: the same number added to a whole row changes nothing.
 # Squares would ask something else of a score: −2 would count as much as 2.
 
-# %% Other functions in the place of exp
+# %% Other functions in the place of exp slideshow={"slide_type": "subslide"}
 for name, f in {"exp(s)": torch.exp, "2 to the s": torch.exp2, "s squared": torch.square}.items():
     here, shifted = f(row), f(row + 1)
     print(f"{name:10}: {here / here.sum()}, every score + 1: {shifted / shifted.sum()}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # 2^s is the same as e^s with smaller scores, a matter of temperature; the square notices where 0 lies, which a score should not.
 # Attention **blends**: every word that may be seen keeps some share, if only a tiny one. A trained model may come so close to picking one word that 1.00 is printed.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### A published example
 #
 # An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the attention weights [0.62, 0.38, 0, 0].
 
-# %% Vote: which recipe printed that row? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: which recipe printed that row? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 recipe_vote = predict(
     "Which recipe turns 0.8 and 0.5 (and two hidden scores) into 0.62, 0.38, 0 and 0?",
@@ -172,14 +172,14 @@ recipe_vote = predict(
 )
 recipe_vote
 
-# %% Check the article
+# %% Check the article slideshow={"slide_type": "subslide"}
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
 keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
 print("scores", article)
 print("softmax gives", right)
 
-# %% What is behind it: the recipe of the article jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the recipe of the article jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 recipes = {
     "hide, then softmax": right,
@@ -196,10 +196,10 @@ The printed ones are 0.8/1.3 and 0.5/1.3: somebody divided by the sum.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 10 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. Values: what is carried away
 #
 # A row of attention weights times the matrix of values is a weighted sum of the values.
@@ -207,7 +207,7 @@ The printed ones are 0.8/1.3 and 0.5/1.3: somebody divided by the sum.
 #
 # $$z_i = \sum_j w_{ij}\, v_j$$
 
-# %% Guess: what bank carries away jupyter={"source_hidden": true} tags=["predict"]
+# %% Guess: what bank carries away jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Answer before you go on
 carried_guess = predict(
     "bank mixes [2, 0] and [1, 0] with the attention weights 0.6698 and 0.3302. What is the first number of the mixture?",
@@ -215,7 +215,7 @@ carried_guess = predict(
 )
 carried_guess
 
-# %% The weighted sum: loop, matrix, package
+# %% The weighted sum: loop, matrix, package slideshow={"slide_type": "subslide"}
 V = X  # (S_k, d_v)
 parts = [weight * value for weight, value in zip(weights[1], V)]
 by_hand = [[round(0.6698 * 2, 4), 0], [round(0.3302 * 1, 4), 0]]  # the weights at four decimals
@@ -225,14 +225,14 @@ assert_close(output[1], sum(parts))
 assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=0)
 print(output)
 
-# %% What is behind it: what bank carries away jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what bank carries away jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 carried_guess.reveal(
     output[1, 0],
     "0.6698 · 2 + 0.3302 · 1, about 1.67: nearer to *river*, which has the larger weight.",
 )
 
-# %% The same sum as a picture jupyter={"source_hidden": true}
+# %% The same sum as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=9.5, height=2.1)
 WeightedSum(
     axes,
@@ -244,12 +244,12 @@ WeightedSum(
 )
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The other phrase
 #
 # Now the same for "money bank".
 
-# %% Vote: what changes with the phrase? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what changes with the phrase? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 row_vote = predict(
     "From “river bank” to “money bank”: which numbers in the row of bank change?",
@@ -262,7 +262,7 @@ row_vote = predict(
 )
 row_vote
 
-# %% Same embedding, two outputs
+# %% Same embedding, two outputs slideshow={"slide_type": "subslide"}
 steps = {}
 for phrase in ("river bank", "money bank"):
     x = E[encode(phrase)]  # (S, D)
@@ -274,7 +274,7 @@ arrows = torch.stack([bank, steps["river bank"].output[1], steps["money bank"].o
 plots.vectors(axes, ["bank", "after river", "after money"], arrows, "One word, three vectors")
 picture
 
-# %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 inputs = [E[encode(phrase)][1] for phrase in steps]  # bank, both times
 weights_differ = not torch.equal(*(s.weights[1] for s in steps.values()))
@@ -287,16 +287,16 @@ Its output is [1.6698, 0] beside *river* and [0.6698, 0.6605] beside *money*.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Three limits, to be honest:
 # - This is the output of *one attention step*. What it is part of has names, below.
 # - Positions were left out on purpose; they come in notebook 5.
 # - In "river bank" the output always lies on one line, that of [1, 0] W_V, because *river* is twice *bank*: W_Q and W_K only say how far along it.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Another W_V
 
-# %% Vote: what does W_V move? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what does W_V move? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 moved_vote = predict(
     "We put another matrix in the place of W_V. What moves in the row of bank?",
@@ -309,7 +309,7 @@ moved_vote = predict(
 )
 moved_vote
 
-# %% Another W_V
+# %% Another W_V slideshow={"slide_type": "subslide"}
 W_V = torch.tensor([[0.5, 0.2], [0.3, 0.8]])  # (D, d_v)
 V = X @ W_V  # (S, d_v)
 s = attention(X, X, V, causal_mask(2))
@@ -317,7 +317,7 @@ print("V =", V)
 print("bank's row", s.weights[1], "gives", s.output[1])
 print("the residual, with W_V the identity:", X[1] + steps["river bank"].output[1])
 
-# %% What is behind it: what W_V moves jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what W_V moves jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 before = steps["river bank"]
 weights_moved = not torch.equal(s.weights, before.weights)
@@ -326,7 +326,7 @@ moved_vote.reveal(
     "W_V changes what is carried, not where one looks: bank's output is [0.8349, 0.3340] now, and its attention weights are what they were.",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Added, not replaced
 #
 # In a model the output does not replace the embedding; it is **added** to it: new = x + delta, here [1, 0] + [1.6698, 0] = [2.6698, 0].
@@ -341,7 +341,7 @@ moved_vote.reveal(
 #
 # *Stopping point: about 19 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. The whole step
 #
 # In one line, with M the mask of 0 and −∞:
@@ -351,7 +351,7 @@ moved_vote.reveal(
 # Read it from the inside: **project** to Q, K and V, then **score, scale, mask, softmax, mix**; and **add**, around it.
 
 
-# %% Attention in five lines
+# %% Attention in five lines slideshow={"slide_type": "subslide"}
 def my_attention(q, k, v, allowed):
     scores = q @ k.transpose(-2, -1)  # (S_q, S_k)
     scaled = scores / q.shape[-1] ** 0.5
@@ -367,12 +367,12 @@ assert_close(
 )
 print("the five lines, the package and PyTorch agree")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Step by step, and which knobs do nothing
 #
 # The same seven steps, one after another, for one marked word. Press Play, or take the *step* knob; then change the phrase and the matrices.
 
-# %% Vote: the knobs that do nothing jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the knobs that do nothing jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 knobs_vote = predict(
     "In “river bank”, which of the twelve numbers in W_Q, W_K and W_V do nothing, wherever the others stand?",
@@ -385,7 +385,7 @@ knobs_vote = predict(
 )
 knobs_vote
 
-# %% Explorer: the whole step, one part at a time jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: the whole step, one part at a time jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # The page computes this one; the next cell computes the same in Python
 step = AttentionStep(
     show=["step", "phrase", "query", "W_Q", "W_K", "W_V", "Q", "K", "V", "words", "masked"]
@@ -396,7 +396,7 @@ step = AttentionStep(
 )
 step
 
-# %% The same in Python
+# %% The same in Python slideshow={"slide_type": "subslide"}
 x_now = E[encode(step.phrase)]  # (S, D)
 projected = [x_now @ torch.tensor(W) for W in (step.W_Q, step.W_K, step.W_V)]  # Q, K, V
 mask_now = causal_mask(len(x_now)) if step.causal else None
@@ -404,10 +404,10 @@ in_python = attention(*projected, mask_now, 2**-0.5 / step.temperature)
 assert_close(in_python.output, step.parts[0]["output"].float())  # what the page shows
 print("output", in_python.output.tolist())
 
-# %% Proof: the phrase in which every knob matters jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the phrase in which every knob matters jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 AttentionStep(show=["weights", "output"], phrase="river money bank")
 
-# %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 river_X, other = E[encode("river bank")], torch.tensor([[1.0, 2.0], [5.0, -7.0]])
 row_does_nothing = torch.equal(river_X @ other, river_X @ torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
@@ -420,14 +420,14 @@ And in "river bank" W_Q[0, 1] moves Q, but no score, until W_K[0, 1] changes too
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Teach *bank* to look for *money*
 #
 # So far *bank* asks with its own embedding, which is at right angles to *money*.
 # Its query is [1, 0] W_Q, which is the *first row* of W_Q.
 # Put a number in W_Q[0, 1], and *bank* asks in money's direction.
 
-# %% Vote: and the other phrase? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: and the other phrase? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 river_vote = predict(
     "W_Q[0, 1] goes from 0 to 3, and money gains weight in “money bank”. And river in “river bank”?",
@@ -440,7 +440,7 @@ river_vote = predict(
 )
 river_vote
 
-# %% Explorer: teach bank to look for money jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: teach bank to look for money jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3)
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
@@ -473,10 +473,10 @@ teach = Explorer(
 )
 teach
 
-# %% Stills of the explorer: teach bank to look for money jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: teach bank to look for money jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 teach.stills({"W_Q": [[1, 1], [0, 1]]}, {"W_Q": [[1, 3], [0, 1]]})
 
-# %% What is behind it: the other phrase jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the other phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 rivers = []
 for knob in (0.0, 1.0, 3.0):
@@ -501,13 +501,13 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing.
 # The attention weights alone do not tell what moved.
 #
 # *Stopping point: about 34 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 4. A loss under your hands
 #
 # Who chooses W_Q, W_K and W_V? A **loss** does.
@@ -520,7 +520,7 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 # Whoever sees only *bank*, and not the word before it, can do no better than one half for each: a loss of ln 2 = 0.6931.
 
 
-# %% The loss of two phrases
+# %% The loss of two phrases slideshow={"slide_type": "subslide"}
 def loss_of(W_Q, W_K, W_V):
     """Mean loss of the two phrases, from bank's output."""
     losses = []
@@ -534,7 +534,7 @@ def loss_of(W_Q, W_K, W_V):
 print(f"with all three the identity: {loss_of(*torch.eye(2).expand(3, 2, 2)):.4f}")
 
 
-# %% One gradient step (unfold to see) jupyter={"source_hidden": true}
+# %% One gradient step (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 def gradient_step(matrices, learn):
     """The same matrices after one step of size 1 on those named in `learn`."""
     matrices = {name: W.clone().requires_grad_(name in learn) for name, W in matrices.items()}
@@ -547,7 +547,7 @@ print(
     f"at the start {loss_of(**start):.4f}, after one gradient step {loss_of(**gradient_step(start, start)):.4f}"
 )
 
-# %% Explorer: race the gradient jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: race the gradient jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right, beside) = plots.panels(4, 9.5, 2.6, ratios=[1, 1, 1.5, 0.9])
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
@@ -593,10 +593,10 @@ race = Explorer(
 )
 race
 
-# %% Still: by hand, and by gradient jupyter={"source_hidden": true} tags=["proof"]
+# %% Still: by hand, and by gradient jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 race.stills({"W_Q": [[1, 3], [0, 1]], "W_V": [[2, 0], [-3, 3]]})
 
-# %% Proof: the race has two ways to the goal jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the race has two ways to the goal jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert (
     f"{math.e:.3f}" == "2.718"
     and round(loss_of(**start).item(), 4) == 0.4352
@@ -611,14 +611,14 @@ for _ in range(200):
     only = {name: gradient_step(matrices, [name]) for name, matrices in only.items()}
 assert loss_of(**only["W_Q"]) > 0.1 and loss_of(**only["W_V"]) < 0.05
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # W_Q (or W_K) alone gets stuck: better looking does not change what is handed over.
 # W_V alone gets there: even with equal attention weights, *river* and *money* hand over different things.
 # Notebook 6 does the same with hundreds of parameters.
 #
 # *Stopping point: about 42 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 5. Cross-attention: one sequence asks another
 #
 # So far the words of a phrase asked one another: **self-attention**.
@@ -637,7 +637,7 @@ assert loss_of(**only["W_Q"]) > 0.1 and loss_of(**only["W_V"]) < 0.05
 # A patch has four numbers: how red and how blue it is, and where it lies, x and y. A word has the same four, with no place.
 # W_Q and W_K use the colours, W_V hands over the place.
 
-# %% Text asks a picture
+# %% Text asks a picture slideshow={"slide_type": "subslide"}
 patches = torch.tensor(  # (S_B, D): red, blue, x, y
     [[3.0, 0, 0, 1], [0, 3, 1, 1], [0, 0, 0, 0], [9, 9, 9, 9]]  # the last one is padding
 )
@@ -657,7 +657,7 @@ crossed = module(words[None], context=patches[None], mask=not_padding)
 print("weights", tuple(crossed.weights.shape), "= (B, H, S_A, S_B)")
 print("places found", crossed.output[0, :, 2:].detach().round(decimals=2).tolist())
 
-# %% The weights of text on patches jupyter={"source_hidden": true}
+# %% The weights of text on patches jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=5.5, height=2.2)
 names = ["red", "blue", "green", "padding"]
 plots.heatmap(
@@ -669,19 +669,19 @@ plots.heatmap(
 )
 picture
 
-# %% Proof: the words find their patches, and padding would win jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the words find their patches, and padding would win jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert crossed.weights.shape == (1, 1, 2, 4)
 assert crossed.weights[0, 0].argmax(dim=-1).tolist() == [1, 0]
 assert crossed.weights[0, 0, :, 3].tolist() == [0, 0]
 unmasked = module(words[None], context=patches[None]).weights[0, 0]
 assert (unmasked[:, 3] > 0.99).all()
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # *blue* finds the patch at (1, 1), *red* the one at (0, 1).
 # Without the mask the padding, whose numbers happen to be large, would get nearly everything.
 # Nothing in B is the future of A, so there is no causal mask.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
 #
 # **Exercise 4.1.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
@@ -696,7 +696,7 @@ assert (unmasked[:, 3] > 0.99).all()
 # </details>
 
 
-# %% Exercise 4.1 tags=["exercise"]
+# %% Exercise 4.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_masked_softmax(scores, allowed):
     return ...  # your lines here
 
@@ -704,7 +704,7 @@ def my_masked_softmax(scores, allowed):
 checks.masked_softmax(my_masked_softmax)
 
 
-# %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 4.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def masked_softmax_solution(scores, allowed):
     masked = scores.masked_fill(~allowed, -torch.inf)
@@ -714,7 +714,7 @@ def masked_softmax_solution(scores, allowed):
 
 checks.masked_softmax(masked_softmax_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 4.2.** Write cross-attention: `text` is `(S_A, D)`, `image` is `(S_B, D)`, `W_Q` and `W_K` are `(D, d_k)`, `W_V` is `(D, d_v)`;
 # `is_patch` `(S_B,)` is False at padding. Return the output, `(S_A, d_v)`.
 #
@@ -728,7 +728,7 @@ checks.masked_softmax(masked_softmax_solution)
 # </details>
 
 
-# %% Exercise 4.2 tags=["exercise"]
+# %% Exercise 4.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
     return ...  # your lines here
 
@@ -736,7 +736,7 @@ def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
 checks.cross_attention(my_cross_attention)
 
 
-# %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 4.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
     q, k, v = text @ W_Q, image @ W_K, image @ W_V  # (S_A, d_k), (S_B, d_k), (S_B, d_v)
@@ -747,12 +747,12 @@ def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
 
 checks.cross_attention(cross_attention_solution)
 
-# %% Proof: the numbers of the worked hint jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the numbers of the worked hint jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 hinted = attention(torch.tensor([[1.0, 0]]), *[torch.tensor([[2.0, 0], [0, 5]])] * 2)
 assert [round(x, 2) for x in hinted.weights[0].tolist()] == [0.8, 0.2]
 assert [round(x, 2) for x in hinted.output[0].tolist()] == [1.61, 0.98]
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - Softmax: exponential, then divide by the row's sum. Attention weights are computed for each input; parameters are learned.
@@ -762,15 +762,15 @@ assert [round(x, 2) for x in hinted.output[0].tolist()] == [1.61, 0.98]
 #
 # **Next:** [5 · Heads and positions](05_heads_and_positions.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **The same lesson, computed in the page.** Both phrases beside one another: lines as thick as the attention weights, and *bank*'s output as steps from word to word.
 
-# %% Explorer: teach bank, as lines and steps jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: teach bank, as lines and steps jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 AttentionStep(
     show=["W_Q", "words", "plane"],
     phrase="river bank",
@@ -779,21 +779,21 @@ AttentionStep(
     when=[["weights", "bank", "money", ">", 0.95]],
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **By hand.** Let *bank* be [1, 1] instead.
 # Its scores for *river* and *itself* are then both 2: the attention weights are 0.5 and 0.5, and the output is [1.5, 0.5].
 # Work out the one beside *money* before you run the cell.
 
-# %% Another embedding for bank tags=["further"]
+# %% Another embedding for bank slideshow={"slide_type": "skip"} tags=["further"]
 for word in (0, 1):  # river, money
     x = torch.stack([E[word], torch.tensor([1.0, 1.0])])
     s = attention(x, x, x, causal_mask(2))
     print(s.weights[1].tolist(), "->", s.output[1].tolist())
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### Two practical matters
 
-# %% Large scores, and the temperature tags=["further"]
+# %% Large scores, and the temperature slideshow={"slide_type": "skip"} tags=["further"]
 large = torch.tensor([1000.0, 0.0])
 print("naive :", (large.exp() / large.exp().sum()).tolist(), " exp(1000) is", large.exp()[0].item())
 shifted = large - large.max()  # only differences matter
@@ -801,17 +801,17 @@ print("stable:", (shifted.exp() / shifted.exp().sum()).tolist(), " from", shifte
 for temperature in (0.1, 1.0, 10.0):
     print(f"temperature {temperature:4}:", (row / temperature).softmax(dim=-1))
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # exp(1000) overflows to ∞, and ∞/∞ is nan; so every implementation subtracts the row's maximum first. Only differences matter.
 #
 # Dividing all scores by a **temperature** makes the attention weights softer (above 1) or sharper (below 1).
 # At any temperature every word that may be seen keeps *some* share (the 0.0 above is e^−1000, too small for the computer): attention **blends**, however sharp.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Your own phrase.** Type up to eight words.
 # *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
 
-# %% Explorer: your own phrase tags=["explorer", "further"]
+# %% Explorer: your own phrase slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 picture, (left, right) = plots.panels(2, width=9.5, height=3.2)
 heat = plots.heatmap(left, "ab", "ab")
 table = plots.heatmap(right, "ab", ["1", "2"], kind="values", title="output", names=("", ""))
@@ -840,23 +840,23 @@ Explorer(
     more=["W_V"],
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **How the attention weights react.** The derivative of the attention weights w by the scores is the matrix diag(w) − w wᵀ.
 # If one weight is 1, it is zero everywhere: nothing reacts.
 #
 # **How spread out a row is** can be told by its entropy, −Σ w ln w: 0 for a single 1, ln n for n equal weights.
 
-# %% Jacobian and entropy tags=["further"]
+# %% Jacobian and entropy slideshow={"slide_type": "skip"} tags=["further"]
 w = row.softmax(dim=-1)
 jacobian = torch.diag(w) - torch.outer(w, w)  # (S_k, S_k)
 assert_close(jacobian, torch.autograd.functional.jacobian(lambda s: s.softmax(dim=-1), row))
 entropy = -(w * w.log()).sum()
 print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### More exercises
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.3.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`. Return the output, `(S_q, d_v)`.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -868,18 +868,18 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 # </details>
 
 
-# %% Exercise 4.3 tags=["exercise", "further"]
+# %% Exercise 4.3 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_whole_attention(q, k, v, allowed):
     return ...  # your lines here
 
 
 checks.attention_function(my_whole_attention)
 
-# %% Exercise 4.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 checks.attention_function(my_attention)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.4, find the error.** The author of [0.62, 0.38, 0, 0] had a recipe. Complete it: `scores` and `allowed` are `(S_k,)`.
 # Then find scores for which it prints a share above 1.
 #
@@ -892,7 +892,7 @@ checks.attention_function(my_attention)
 # </details>
 
 
-# %% Exercise 4.4 tags=["exercise", "further"]
+# %% Exercise 4.4 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def authors_recipe(scores, allowed):
     visible = scores * allowed  # (S_k,): the hidden ones become 0
     return visible / ...  # by what?
@@ -901,7 +901,7 @@ def authors_recipe(scores, allowed):
 checks.article_row(authors_recipe)
 
 
-# %% Exercise 4.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def authors_recipe_solution(scores, allowed):
     visible = scores * allowed  # (S_k,)
@@ -912,7 +912,7 @@ both = torch.tensor([True, True])
 print("scores 3 and -1:", authors_recipe_solution(torch.tensor([3.0, -1.0]), both))
 checks.article_row(authors_recipe_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.5, predict a number.** *bank* gives *river* 0.6698 of its attention, from the scores 1.4142 and 0.7071.
 # At which temperature would it be 0.99? Guess, try your guess with `(row / guess).softmax(dim=-1)`, and come closer.
 #
@@ -924,18 +924,18 @@ checks.article_row(authors_recipe_solution)
 # 0.99 against 0.01 is a ratio of 99, so the difference must become ln 99. It is 0.7071 now, and a temperature divides it.
 # </details>
 
-# %% Exercise 4.5 tags=["exercise", "further"]
+# %% Exercise 4.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_temperature = ...
 checks.sharp_temperature(my_temperature)
 
-# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 temperature_solution = 0.7071 / math.log(99)  # about 0.154
 share = (row / temperature_solution).softmax(dim=-1)[0]
 print(f"river gets {share:.2f}")
 checks.sharp_temperature(temperature_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.6, make two matrices.** In "river money bank", with W_K the identity, choose W_Q so that *bank* gives *money* more than 0.9,
 # and W_V so that not a bit of *money* arrives at *bank*. *river* must go on carrying something.
 #
@@ -947,18 +947,18 @@ checks.sharp_temperature(temperature_solution)
 # bank = [1, 0] asks with the first row of W_Q. money = [0, 2] hands over twice the second row of W_V.
 # </details>
 
-# %% Exercise 4.6 tags=["exercise", "further"]
+# %% Exercise 4.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_W_Q = ...  # (D, d_k) = (2, 2)
 my_W_V = ...  # (D, d_v) = (2, 2)
 checks.look_and_carry_nothing(my_W_Q, my_W_V)
 
-# %% Exercise 4.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 W_Q_solution = torch.tensor([[1.0, 3.0], [0.0, 1.0]])
 W_V_solution = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
 checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # So a large attention weight tells where *bank* looks, and not what it gets.
 #
 # **Exercise 4.7, build it.** The attention part of a model, from an empty cell: project `x` `(S, D)` with `W_Q`, `W_K` `(D, d_k)` and `W_V` `(D, D)`,
@@ -973,7 +973,7 @@ checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
 # </details>
 
 
-# %% Exercise 4.7 tags=["exercise", "further"]
+# %% Exercise 4.7 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_sublayer(x, W_Q, W_K, W_V):
     return ...  # your lines here
 
@@ -981,7 +981,7 @@ def my_sublayer(x, W_Q, W_K, W_V):
 checks.attention_sublayer(my_sublayer)
 
 
-# %% Exercise 4.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.7, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def sublayer_solution(x, W_Q, W_K, W_V):
     q, k, v = x @ W_Q, x @ W_K, x @ W_V  # (S, d_k), (S, d_k), (S, D)
@@ -993,8 +993,8 @@ def sublayer_solution(x, W_Q, W_K, W_V):
 
 checks.attention_sublayer(sublayer_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("04"), globals())
