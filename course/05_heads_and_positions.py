@@ -421,7 +421,7 @@ assert 10000 ** (-2 / 8) == 0.1
 # ## 4. Write the model
 #
 # Now you write a transformer, part by part; a part that you leave out is lent to you, so that each can be written alone.
-# At the end your cells become a file, and [notebook 6](06_tiny_trainer_and_kv_cache.ipynb) trains *your* model.
+# When all five pass, the cell under *Your model as a file*, at the end of this notebook, saves them, and [notebook 6](06_tiny_trainer_and_kv_cache.ipynb) trains *your* model.
 #
 # > **Box: a class of parameters.** A model is a class that derives from `nn.Module`.
 # > `__init__` calls `super().__init__()` first, then makes the parameters: an `nn.Linear(n, m, bias=False)` (call it, and it multiplies by its matrix), or an `nn.Parameter` around a tensor. A *bias* is a vector added after the product; none is used here.
@@ -604,7 +604,7 @@ assert round(F.silu(torch.tensor(2.0)).item(), 2) == 1.76 and round(1.76 * 6 * 0
 #
 # ### The block and the stack
 #
-# A block is: x + attention(norm(x)), then to that x the MLP of its own norm is added.
+# A block computes x + attention(norm(x)); to that it adds the MLP of its norm.
 # The residual path runs straight through; a norm stands before each sublayer ("pre-norm"; the first transformer had it after the sum).
 #
 # **Exercise 5.4.** Write `forward` of `MyBlock`; its parameters are given. It takes and gives (B, S, D).
@@ -739,13 +739,13 @@ def show(query_at, key_at, shift, angle):
         f"Positions {query_at} and {key_at}: score **{here:.3f}**; "
         f"both {shift} further: **{shifted:.3f}**. Distance {query_at - key_at}."
     )
-    return sentence, query_at - key_at == 5 and here > 1.1
+    return sentence, query_at - key_at == 5 and here > 0.9
 
 
 clock_explorer = Explorer(
     picture,
     show,
-    goal="Shift both words: the hands rotate, the score stays. Then turn the key's content so that it scores above 1.1 when it stands five positions before the query.",
+    goal="Shift both words: the hands rotate, the score stays. Then turn the key's content so that it scores above 0.9 when it stands five positions before the query.",
     shift=slider(0, 100, 0),
     query_at=slider(0, 20, 3, label="query at"),
     key_at=slider(0, 20, 1, label="key at"),
