@@ -280,7 +280,7 @@ width_and_scale_explorer.stills(
 # %% Queries and keys that are alike slideshow={"slide_type": "subslide"}
 generator = torch.Generator().manual_seed(1)
 for d_k in (8, 64, 512):
-    k, noise = torch.randn(2, 20_000, d_k, generator=generator)
+    k, noise = torch.randn(2, 2_000, d_k, generator=generator)
     q = 0.3 * k + (1 - 0.3**2) ** 0.5 * noise  # each component correlated by 0.3
     mean = (q * k).sum(dim=-1).mean().item()
     print(f"d_k = {d_k:3}: mean score / √d_k {mean / d_k**0.5:.1f}, / d_k {mean / d_k:.1f}")
