@@ -57,8 +57,7 @@ ROWS = {
 def lowest():
     """The oldest version of every dependency that pyproject.toml allows, as pip constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    named = [*project["dependencies"], *extras["lab"], *extras["llama"], *extras["test"]]
+    named = sum(project["optional-dependencies"].values(), project["dependencies"])
     return [re.sub(r"^([\w-]+)(?:~=|>=)([\d.]+).*", r"\1==\2", one) for one in named]
 
 

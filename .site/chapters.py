@@ -144,7 +144,7 @@ def _plain(cell: Cell) -> str:
 
 
 def _explorer(cell: Cell) -> Iterator[Cell]:
-    """A live step if the cell makes one from constants, else its goal, sentence and still."""
+    """The step, alive, if the cell makes one; else the goal, the sentence and the picture."""
     if step := attention_step(text(cell["source"])):
         yield _markdown(html(step))
         return
@@ -173,14 +173,16 @@ def _words(cell: Cell) -> tuple[str, str]:
 
 
 def attention_step(source: str) -> AttentionStep | None:
-    """The step that a cell makes, if all of its arguments are constants."""
+    """The step that a cell makes of constants."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "AttentionStep":
-            try:
-                return AttentionStep(**{x.arg: ast.literal_eval(x.value) for x in node.keywords})
-            except ValueError:
-                return None
+            return AttentionStep(**{x.arg: _constant(x.value) for x in node.keywords})
     return None
+
+
+def _constant(node: ast.expr) -> Any:
+    """The value of an expression without names."""
+    return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}})
 
 
 def _argument(source: str, name: str) -> str:

@@ -1,5 +1,6 @@
 """Settings of Sphinx. Its sources are assembled by ``__main__.py``; nothing is executed."""
 
+from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 project = html_title = "Self-attention"
@@ -23,25 +24,18 @@ html_js_files = ["site.js"]
 html_math_renderer = "mathml"
 
 
+def inline(translator, node):
+    """Write a formula within a line as MathML, so that a page loads nothing for it."""
+    translator.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def block(translator, node):
+    """Write a formula on a line of its own."""
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise SkipNode
+
+
 def setup(app):
-    """Mathematics as MathML, written now, so that a page loads nothing for it."""
-
-    def inline(translator, node):
-        translator.body.append(convert(node.astext()))
-
-    def block(translator, node):
-        translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
-
-    def leave(translator, node):
-        pass
-
-    def skip(write):
-        def visit(translator, node):
-            from docutils.nodes import SkipNode
-
-            write(translator, node)
-            raise SkipNode
-
-        return visit
-
-    app.add_html_math_renderer("mathml", (skip(inline), leave), (skip(block), leave))
+    """Sphinx's hook."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))

@@ -34,7 +34,7 @@ GOALS = (
         2,
         "Ask, not be asked",
         {
-            "show": ["W_Q", "W_K", "X", "Q", "K", "raw"],
+            "show": ["X", "W_Q", "W_K", "raw"],
             "phrase": "money bank",
             "query": "money",
             "causal": False,

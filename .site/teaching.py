@@ -86,7 +86,7 @@ def plans(lessons: dict[str, dict[str, Any]]) -> str:
         "skip": [plan["skip"] for plan in columns],
     }
     lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
-    return "\n".join(["| | 45 minutes | 90 minutes |", "|---|---|---|", *lines])
+    return "\n".join(["| plan | 45 minutes | 90 minutes |", "|---|---|---|", *lines])
 
 
 def reading_time() -> Any:
@@ -144,6 +144,8 @@ def sentences(exercise: Exercise) -> list[str]:
             if isinstance(node.value, ast.IfExp):
                 choices = [node.value.body, node.value.orelse]
             found += _constants(choices)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "text":
+            found += (f"{said.rstrip('.')}." for said in _constants([node.value]))
     return [*dict.fromkeys(said for said in found if re.search(r" .*[.!?]$", said, re.DOTALL))]
 
 

@@ -17,7 +17,10 @@
 # - measure how alike two words are by a dot product and by a cosine;
 # - say what a static embedding cannot do, and why averaging does not repair it.
 #
-# **Builds on** Python and the matrix product. **Takes** about 35 minutes; there are stopping points on the way.
+# **You need** some Python (functions, lists, loops) and to have multiplied two matrices once.
+# You need no PyTorch and no machine learning: short boxes explain each idea and each call where it is first used.
+#
+# **Takes** about 40 minutes, and four more for the questions at the start; there are stopping points on the way.
 #
 # Press *Shift + Enter* to run a cell, and run every cell from the top.
 # You can change any number in any cell: *Kernel → Restart* fixes anything you break.
@@ -52,10 +55,26 @@ from torch import nn
 from attnlab import checks
 from attnlab.checks import assert_close
 from attnlab.data import corpus, embedding_table, encode, glove
-from attnlab.lab import Explorer, choice, matrix, plots, predict, progress
+from attnlab.lab import Explorer, matrix, plots, predict, progress, slider
+from attnlab.lab.weighted_sum import WeightedSum
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
+
+# %% [markdown]
+# ## Before you start: eight questions
+#
+# Most of their words will be new, and that is as it should be.
+# The same questions come back at the end of notebook 6, where your two answers stand side by side.
+# There is no grade, and nothing is revealed now: four minutes, and guesses are welcome.
+
+# %% The eight questions
+checks.eight_questions.ask()
+
+# %% Your eight letters
+my_first_answers = "????????"  # a letter for each question in turn; leave ? if you have no idea
+
+checks.eight_questions.note(my_first_answers)
 
 # %% [markdown]
 # ## 1. A table of rows
@@ -72,6 +91,14 @@ torch.set_printoptions(sci_mode=False)
 # | river | 0 | [2, 0] |
 # | money | 1 | [0, 2] |
 # | bank | 2 | [1, 0] |
+#
+# > **Box: tensor.** A *tensor* is PyTorch's array of numbers: a vector has one axis, a matrix two.
+# > Its `.shape` says how long each axis is; `.tolist()` makes a Python list of it.
+#
+# > **Box: indexing with ids.** If E is the table, `E[2]` is its row 2.
+# > `E[ids]`, with a tensor of several ids, takes one row for each and puts them below one another.
+#
+# In the next cell `encode` turns a phrase into its ids.
 
 # %% Vote: two banks jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -114,9 +141,27 @@ Such an embedding is called **static**.
 # > With a one-hot row, one of them counts, times 1, and the others not at all.
 #
 # Keep that sentence: attention will be the same sum with other numbers in the row.
-# PyTorch's `nn.Embedding` is this table, with rows that are **parameters**: numbers that training adjusts.
+
+# %% The sentence as a picture jupyter={"source_hidden": true}
+# Unfold to see how it is drawn
+words = ["river", "money", "bank"]
+picture, axes = plots.panels(1, width=9.5, height=2.7)
+WeightedSum(axes, words, [0, 0, 1], E, names=("one-hot row", "table E", "its rows, scaled", "sum"))
+picture
+
+# %% [markdown]
+# Each cell holds a number, and a bar of that height in the colour of its word.
+# The row says how much of each word is taken: here nothing of *river* and *money*, and *bank* once.
+# The same picture comes back in every notebook, with other numbers in the row.
 #
-# (`assert_close` stops the notebook if two tensors differ.)
+# > **Box: `torch.stack`.** It puts tensors of the same shape below one another, along a new first axis:
+# > two vectors with D numbers become a matrix of shape (2, D).
+#
+# > **Box: `F.one_hot`.** It makes the one-hot row of each id.
+# > They are whole numbers; `.float()` turns them into decimal numbers, because `@`, the matrix product, wants two tensors of the same kind.
+#
+# PyTorch's `nn.Embedding` is this table, with rows that are **parameters**: numbers that training adjusts.
+# The cell looks the phrase up in three ways, and `assert_close` would stop the notebook if two results differed.
 
 # %% Loop, matrix, PyTorch
 looked_up = torch.stack([E[i] for i in river_bank])  # loop over tokens: (S, D)
@@ -139,39 +184,40 @@ print("X      ", X.tolist())
 # | `D` | model width: numbers per token | 2 |
 # | `V` | vocabulary: rows of the table (later, V will also be the matrix of values) | 3 |
 #
-# Real models use the same picture with larger numbers.
+# Real models have the same axes, only longer.
 
 # %% The shape of X
 batch = torch.stack([E[river_bank], E[money_bank]])  # (B, S, D)
-large = torch.empty(2048, 4096, device="meta")  # a shape without memory behind it
+S, D = 2048, 4096  # in a real model
 print("X:", tuple(X.shape))
 print("a batch of two phrases:", tuple(batch.shape))
-print("2,048 tokens at width 4,096:", tuple(large.shape), "=", f"{large.numel():,} numbers")
+print("2,048 tokens at width 4,096:", (S, D), "=", f"{S * D:,} numbers")
 
 # %% [markdown]
 # ### Not only banks
 #
 # A *mole* can sit on a face, and a chemist counts molecules in moles.
+# (The example is 3Blue1Brown's; the link is under *Further reading*.)
 # Here is a table with random rows for a few more words.
+#
+# > **Box: random numbers that stay the same.** `torch.randn` draws random numbers around 0.
+# > A *generator* is where they come from; with a *seed*, `manual_seed(0)`, it starts at the same place each time, so you and we see the same rows.
 
 # %% One row for two moles
-words = tuple("a carbon dioxide face his mole of on the".split())
-random_table = torch.randn(len(words), 4, generator=torch.Generator().manual_seed(0))  # (V, D)
-skin = random_table[encode("the mole on his face", words)]  # (5, 4)
-chemistry = random_table[encode("a mole of carbon dioxide", words)]  # (5, 4)
+vocabulary = tuple("a carbon dioxide face his mole of on the".split())
+generator = torch.Generator().manual_seed(0)
+random_table = torch.randn(len(vocabulary), 4, generator=generator)  # (V, D) = (9, 4)
+skin = random_table[encode("the mole on his face", vocabulary)]  # (5, 4)
+chemistry = random_table[encode("a mole of carbon dioxide", vocabulary)]  # (5, 4)
 print("mole has the same row in both:", torch.equal(skin[1], chemistry[1]))
 print("the shapes are", tuple(skin.shape), "and", tuple(chemistry.shape))
 
 # %% [markdown]
-# Two kinds of vector must be kept apart from now on:
+# A row of this table is called an **input embedding**: one per *id*, learned like any other parameter, the same in every sentence.
+# What we want is a vector per *occurrence*, which knows the words around it.
+# Making the second out of the first is what attention is for, and what this course builds up to.
 #
-# - the **input embedding**: one row per *id*, a learned parameter like any other, the same in every sentence;
-# - the **contextual hidden state**: one vector per *occurrence*, computed anew from the positions that occurrence may use.
-#   In a causal decoder (the kind that writes text) those are itself and the ones before it; in an encoder (the kind that reads a finished text), all.
-#
-# This course is about how the first becomes the second.
-#
-# *Stopping point: about 10 minutes.*
+# *Stopping point: about 11 minutes.*
 
 # %% [markdown]
 # ## 2. Directions carry meaning
@@ -179,12 +225,16 @@ print("the shapes are", tuple(skin.shape), "and", tuple(chemistry.shape))
 # Why vectors, and not just ids?
 # Because two vectors can be compared.
 #
-# > **Box: the dot product.** Multiply entry by entry and add: [3, 1] · [1, 2] = 3·1 + 1·2 = 5.
-# > It is the two lengths times the cosine of the angle between the vectors:
-# > large when they point the same way, 0 when they are at right angles, negative when they point apart.
+# > **Box: dot product.** Multiply entry by entry and add: [3, 1] · [1, 2] = 3·1 + 1·2 = 5.
+# > It is large when two vectors point the same way, 0 when they are at right angles, negative when they point apart.
+# > In PyTorch it is `a @ b`.
 #
-# Dividing by both lengths leaves the **cosine**: 1 for the same direction, 0 for a right angle.
-# The dot product counts length *and* angle; the cosine only the angle.
+# > **Box: length, or norm.** The length of a vector is the root of the sum of its squares: [3, 4] has length 5.
+# > PyTorch calls it the *norm*: `a.norm()`. With `dim=1` each row of a matrix gets its own.
+#
+# The dot product is the two lengths times the cosine of the angle between the vectors.
+# Dividing by both lengths leaves the **cosine**: 1 for the same direction, 0 for a right angle, −1 for opposite directions.
+# So the dot product counts length *and* angle, the cosine only the angle.
 
 # %% Vote: the larger dot product jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -199,6 +249,15 @@ dots_vote = predict(
 )
 dots_vote
 
+# %% [markdown]
+# All dot products at once are a table, and so are all cosines.
+#
+# > **Box: transpose.** `E.T` is E with rows and columns exchanged.
+# > So E @ E.T multiplies every row of E by every row of E.
+#
+# > **Box: broadcasting.** `lengths[:, None]` writes the three lengths as a column, `lengths[None, :]` as a row.
+# > Where a column meets a row, PyTorch repeats both to a 3 × 3 table, and the product holds each length times each other.
+
 # %% Dot products and cosines
 river, money, bank = E
 dots = E @ E.T  # (3, D) @ (D, 3) -> (3, 3): every word with every word
@@ -206,6 +265,8 @@ lengths = E.norm(dim=1)  # (3,)
 cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3) / ((3, 1) * (1, 3)) -> (3, 3)
 assert_close(cosines[0, 2], F.cosine_similarity(river, bank, dim=0))
 
+# %% Dot products and cosines as a picture jupyter={"source_hidden": true}
+# Unfold to see how it is drawn
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3)
 plots.vectors(left, tokens, E, "Three embeddings")
@@ -233,26 +294,22 @@ assert torch.tensor([3, 1]) @ torch.tensor([1, 2]) == 5  # the box
 # %% Explorer: three vectors in the plane jupyter={"source_hidden": true} tags=["explorer"]
 # Unfold to see and to change what is drawn
 tokens = ["river", "money", "bank"]
-picture, (left, middle, right) = plots.panels(3, height=3.4, ratios=(4, 5, 5))
-arrows = plots.vectors(left, [*tokens, "average"], title="Vectors", limits=(-3, 3, -3, 3))
-dot_bars = plots.bars(
-    middle, ["river · money", "river · bank", "money · bank"], title="Dot products", limits=(-9, 9)
-)
-cos_bars = plots.bars(
-    right, ["river, money", "river, bank", "money, bank"], title="Cosines", limits=(-1.2, 1.2)
-)
+picture, (left, middle, right) = plots.panels(3, height=3)
+arrows = plots.vectors(left, tokens, title="Vectors", limits=(-3, 3, -3, 3))
+dot_grid = plots.heatmap(middle, tokens, tokens, None, "scores", "Dot products", ("", ""))
+cos_grid = plots.heatmap(right, tokens, tokens, None, "values", "Cosines", ("", ""), limit=1.0)
 
 
-def show(vectors, phrase):
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    average = vectors[encode(phrase)].mean(dim=0)
-    arrows.update(torch.cat([vectors, average[None]]))
-    dot_bars.update([vectors[i] @ vectors[j] for i, j in pairs])
-    cosines = [F.cosine_similarity(vectors[i], vectors[j], dim=0) for i, j in pairs]
-    cos_bars.update(cosines)
-    (x, y), (_, river, money) = average.tolist(), cosines
-    said = f"bank has cosine **{river:.2f}** with river and **{money:.2f}** with money."
-    return f"The average of '{phrase}' is [{x:.2f}, {y:.2f}]; {said}"
+def show(vectors):
+    lengths = vectors.norm(dim=1).clamp(min=1e-8)  # (3,); a vector of length 0 has cosine 0
+    dots = vectors @ vectors.T  # (3, 3)
+    cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3)
+    arrows.update(vectors)
+    dot_grid.update(dots)
+    cos_grid.update(cosines)
+    river, money, _ = cosines[2].tolist()
+    same = abs(river - money) < 0.005 and vectors[2].norm() > 0
+    return f"bank has cosine **{river:.2f}** with river and **{money:.2f}** with money.", same
 
 
 plane_explorer = Explorer(
@@ -260,7 +317,6 @@ plane_explorer = Explorer(
     show,
     goal="Turn bank until it has the same angle to river and to money: both cosines the same.",
     vectors=matrix(3, 2, embedding_table(), label="Embeddings", row_names=tokens),
-    phrase=choice(["river bank", "money bank", "river money bank"]),
 )
 plane_explorer
 
@@ -272,8 +328,10 @@ plane_explorer.stills({"vectors": [[2, 0], [0, 2], [1, 1]]}, {"vectors": [[2, 0]
 #
 # Nobody writes them down.
 # They are parameters: they start at random and are nudged until a prediction gets better.
-# A simple, well-known recipe is **skip-gram**: let each word predict the words it shares a sentence with.
-# The folded cell does that on 4,000 generated sentences, such as "a fisherman saw that small bank flood near the shore", and compares the directions (after subtracting the average of all words).
+# The recipe that made such vectors famous is **word2vec** ([Mikolov et al. 2013](https://arxiv.org/abs/1301.3781)).
+# Its **skip-gram** variant lets each word predict the words around it.
+# The folded cell does that, in its simplest form, on 4,000 generated sentences such as "a fisherman saw that small bank flood near the shore".
+# Its picture compares the directions of seven words (after subtracting the average of all words).
 
 # %% Skip-gram: the result (unfold to see how) jupyter={"source_hidden": true}
 # Unfold to see how
@@ -327,7 +385,7 @@ assert len(sentences) == 4_000
 # And *bank*, which has only one row for both uses, has been pulled **between** them.
 #
 # The same is true of vectors trained on billions of real words.
-# These are from GloVe, a well-known set with 50 numbers per word.
+# These are from GloVe ([Pennington et al. 2014](https://aclanthology.org/D14-1162/)), a well-known set with 50 numbers per word.
 
 # %% Real vectors
 glove_words, glove_vectors = glove()  # (V, 50)
@@ -346,7 +404,7 @@ for a, b in (pair.split() for pair in pairs.split(", ")):
 # *bank* is nearer to each sense than *river* is to *money* (to *river* only just), and nearer to *money* than to *river*, probably because the texts speak of money more often.
 # One vector has to serve both senses.
 #
-# *Stopping point: about 25 minutes.*
+# *Stopping point: about 22 minutes.*
 
 # %% [markdown]
 # ## 3. A first try at context: the average
@@ -354,6 +412,11 @@ for a, b in (pair.split() for pair in pairs.split(", ")):
 # A word should know its neighbours.
 # The simplest way: replace every row by the average of the phrase.
 # That is again *a row times a matrix*, this time with equal numbers in the row.
+#
+# > **Box: `mean(dim=0)`.** `dim` is the axis along which a call works, counted from 0, and that axis disappears.
+# > `X.mean(dim=0)` averages over the rows: from (S, D) one row (D,) is left.
+#
+# In the next cell `torch.full((2, 2), 1 / 2)` is a 2 × 2 matrix in which every number is ½.
 
 # %% Vote: after averaging jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -391,25 +454,65 @@ In a phrase of twenty words, "the" would count as much as "river".
 )
 
 # %% [markdown]
-# So the numbers in that row must not be fixed.
+# ### Choose the numbers yourself
+#
+# Equal numbers are only one choice.
+# Here they are in your hands: the row starts as the average of "river bank".
+
+# %% Explorer: a row of numbers of your own jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
+words = ["river", "money", "bank"]
+picture, axes = plots.panels(1, width=9.5, height=2.7)
+names = ("a row", "table E", "its rows, scaled", "sum")
+mixed = WeightedSum(axes, words, [0, 0, 0], E, names=names, limits=(0, 3))
+
+
+def show(river, money, bank):
+    row = torch.tensor([river, money, bank])
+    mixed.update(row, E)
+    x, y = (row @ E).tolist()  # (3,) @ (3, 2) -> (2,)
+    reached = abs(x - 1) < 0.005 and abs(y - 1) < 0.005 and river == 0
+    taken = f"{river:.2f} × river + {money:.2f} × money + {bank:.2f} × bank"
+    return f"{taken} = **[{x:.2f}, {y:.2f}]**", reached
+
+
+mix_explorer = Explorer(
+    picture,
+    show,
+    goal="Make the sum [1, 1] without using river.",
+    river=slider(0.0, 1.0, 0.5),
+    money=slider(0.0, 1.0, 0.0),
+    bank=slider(0.0, 1.0, 0.5),
+)
+mix_explorer
+
+# %% Stills of the explorer: a row of numbers of your own jupyter={"source_hidden": true} tags=["proof"]
+by_river = {"river": 0.5, "money": 0.5, "bank": 0.0}  # the same sum
+mix_explorer.stills(by_river, {"river": 0.0, "money": 0.5, "bank": 1.0})
+
+# %% [markdown]
+# So far *you* chose the numbers, and for every phrase anew.
+# In a language model nobody sits at the sliders: the words themselves must decide.
 # A word must be able to *ask*, and the others must be able to *answer*, some louder than others.
 # How a question and an answer can be made of vectors is the next notebook.
+#
+# *Stopping point: about 30 minutes.*
 
 # %% [markdown]
 # ## Exercises
 #
+# Put your answer in place of the dots and run the cell: it says whether it is right, or which mistake it looks like.
+#
 # **Exercise 1.1.** Write the lookup as a matrix product: `ids` are whole numbers `(S,)`, `E` is `(V, D)`, the result is `(S, D)`.
-# No indexing with `E[ids]` this time.
+# (`E[ids]` gives the same numbers and passes, too; but the product is what attention will use.)
 #
 # <details><summary>Hint 1: nudge</summary>
 # Which row vector picks exactly one row of a table?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Make a one-hot row as long as the vocabulary for each id, stack them to (S, V), and multiply by E. F.one_hot gives whole numbers; a product wants floats.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# A table with the three rows [5, 6], [7, 8], [9, 0] and the ids 1, 1: the one-hot rows are [0, 1, 0] and [0, 1, 0], a (2, 3) matrix, and <code>F.one_hot(torch.tensor([1, 1]), num_classes=3).float()</code> makes it. Times the table it gives [7, 8] twice. In the exercise, the number of rows of the table is <code>len(E)</code>.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 1.1 tags=["exercise"]
@@ -436,11 +539,9 @@ checks.lookup(lookup_solution)
 # The dot product is two lengths times the cosine.
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Divide the dot product by both lengths. A length is the root of the sum of squares, or a.norm().
+# <details><summary>Hint 2: a similar case, worked</summary>
+# For [3, 4] and [0, 2] the dot product is 8 and the lengths are 5 and 2, so the cosine is 8 / (5 · 2) = 4/5. The division by the first length alone is <code>(a @ b) / a.norm()</code>.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 1.2 tags=["exercise"]
@@ -459,6 +560,16 @@ def cosine_solution(a, b):
 
 checks.cosine(cosine_solution)
 
+# %% Proof: the worked hints jupyter={"source_hidden": true} tags=["proof"]
+hint = torch.tensor([[5.0, 6.0], [7.0, 8.0], [9.0, 0.0]])
+one, two, three = (torch.tensor(v) for v in ([3.0, 4.0], [0.0, 2.0], [8.0, 6.0]))
+assert_close(F.one_hot(torch.tensor([1, 1]), num_classes=3).float() @ hint, hint[[1, 1]])
+assert (one @ two, one.norm(), two.norm()) == (8, 5, 2) and three.norm() == 10
+row = F.one_hot(torch.tensor([1, 1, 0]), num_classes=4).float().sum(dim=0) / 3
+assert_close(row, torch.tensor([1 / 3, 2 / 3, 0, 0]))
+half = torch.tensor([[4.0, 0.0], [0.0, 2.0]])
+assert (half / 2 + half.mean(dim=0) / 2).tolist() == [[3, 0.5], [1, 1.5]]
+
 # %% [markdown]
 # ## Remember
 #
@@ -474,7 +585,10 @@ checks.cosine(cosine_solution)
 # Everything below is optional.
 #
 # **The embedding table is trained like any other parameter.**
-# Only the rows that were looked up receive a gradient (which way to nudge a parameter, and how strongly).
+# Only the rows that were looked up receive a gradient.
+#
+# > **Box: gradient.** How much would a number change if a parameter grew a little? The answers for all parameters are its *gradient*.
+# > `number.backward()` computes them, and each parameter keeps its own in `.grad`; training then nudges the parameters accordingly.
 
 # %% Which rows learn tags=["further"]
 trainable = nn.Embedding(3, 2)  # random start
@@ -485,7 +599,7 @@ print("gradient of each row:", trainable.weight.grad.tolist())
 # %% [markdown] tags=["further"]
 # **Arithmetic with directions.**
 # Among the GloVe words recorded here, *king* − *man* + *woman* points nearest to *queen*.
-# It is customary to leave out the three words of the question, and that is done here too; without it, the nearest word is *king* itself.
+# It is customary to leave out the three words of the question, and that is done here, too; otherwise the nearest word is *king* itself.
 
 # %% King, man, woman tags=["further"]
 asked = encode("king man woman", glove_words)
@@ -542,11 +656,9 @@ assert min(pulled["raw", neighbour][3] for neighbour in expected) > 0.996
 # Each token brings its one-hot row. You have S of them and want one.
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# The average of E[ids] is the average of one-hot rows times E. Along which axis of (S, V) do the tokens stand?
+# <details><summary>Hint 2: a similar case, worked</summary>
+# A phrase with the ids 1, 1, 0 and four words in the table: the one-hot rows are [0, 1, 0, 0] twice and [1, 0, 0, 0]. Added along axis 0, the axis of the tokens, they make [1, 2, 0, 0]; divided by the three tokens, [1/3, 2/3, 0, 0].
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 # %% Vote: the order of the words jupyter={"source_hidden": true} tags=["predict", "further"]
 # Vote before you unfold: the reasons stand in here
@@ -594,11 +706,9 @@ order_vote.reveal("no" if torch.equal(row, reverse) else "yes, the first word co
 # What does the second number of money do to its dot product with [1, 0]? And to its length?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# With [1, 0] the dot product is the first number alone: make it larger than 2. Then turn the vector away with the second, until the cosine is small enough.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# A vector whose dot product with [0, 1] is 6, and whose cosine with it is small: the dot product is the second number alone, so that is 6, and the first turns the vector away. [8, 6] has length 10 and cosine 6/10.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 # %% Exercise 1.4 tags=["exercise", "further"]
 my_money = ...  # two numbers: torch.tensor([1.0, 1.0]) is a start
@@ -619,11 +729,9 @@ checks.long_not_near(money_solution)
 # Which word is most like river, whatever the table holds? And what does a dot product count besides the angle?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Compare cosines (exercise 1.2, for all rows at once), and make the word's own cosine so small that it cannot win.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Say word 0 has the cosines [1, 1/5, 4/5] with the three words. With its own one overwritten, <code>alike[0] = -torch.inf</code>, they are [−∞, 1/5, 4/5], and <code>alike.argmax()</code>, the place of the largest, is 2. <code>F.cosine_similarity(E, E[i][None], dim=1)</code> gives all cosines at once.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 1.5 tags=["exercise", "further"]
@@ -653,17 +761,15 @@ checks.nearest(nearest_solution)
 # **Exercise 1.6, build it.** From ids to vectors that know their phrase and stay themselves:
 # each word keeps the part `keep` (from 0 to 1) of its own embedding, the rest is the average of its phrase.
 # `ids` is `(S,)`, `E` is `(V, D)`, the result `(S, D)`.
-# Then look: can *river* be told from *bank* again? And *bank* in "river bank" from *bank* in "bank river"?
+# Can *river* be told from *bank* again? And *bank* in "river bank" from *bank* in "bank river"? The solution prints both.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Two parts that add up to 1, as with two liquids.
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Look the phrase up first, X = E[ids]. The average is X.mean(dim=0), one row, which is added to every row by itself.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# For X with the rows [4, 0] and [0, 2] and keep = 1/2: the average is [2, 1], so the first row becomes 1/2 · [4, 0] + 1/2 · [2, 1] = [3, 1/2] and the second 1/2 · [0, 2] + 1/2 · [2, 1] = [1, 3/2]. In <code>keep * X + X.mean(dim=0)</code> the average, one row, is added to every row: that is broadcasting.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 1.6 tags=["exercise", "further"]
@@ -689,8 +795,11 @@ checks.mix_in_average(mix_solution)
 # %% [markdown] tags=["further"]
 # Every word can be told apart again, but all of them still hear the same average, and the order is still unknown (notebook 5).
 #
-# **Further reading.** Mikolov et al. 2013, *Efficient Estimation of Word Representations in Vector Space* (word2vec, skip-gram);
-# Pennington, Socher and Manning 2014, *GloVe: Global Vectors for Word Representation*.
+# ### Further reading
+#
+# - Mikolov et al. 2013, [*Efficient Estimation of Word Representations in Vector Space*](https://arxiv.org/abs/1301.3781): word2vec and skip-gram.
+# - Pennington, Socher and Manning 2014, [*GloVe: Global Vectors for Word Representation*](https://aclanthology.org/D14-1162/).
+# - 3Blue1Brown, [*Attention in transformers, step-by-step*](https://www.3blue1brown.com/lessons/attention): the video with the *mole* on a face and the mole of carbon dioxide.
 
 # %% My progress tags=["progress"]
 progress(checks.exercises("01"), globals())

@@ -53,7 +53,6 @@ except ModuleNotFoundError:
 
 import math
 
-import ipywidgets as widgets
 import torch
 import torch.nn.functional as F
 
@@ -156,7 +155,7 @@ for added in (0, 10):
 # %% [markdown]
 # With e^s only the difference between scores counts, so nothing changes.
 # Softplus depends on where 0 lies, and for large scores it is nearly s itself: back to dividing by the sum.
-# (2^s would do as well as e^s: it is e^s with every score times ln 2.)
+# (2^s would do: it is e^s with every score times ln 2.)
 #
 # Softmax **blends**: every word that may be seen keeps some share. It may come so close to picking one that 1.00 is printed, as trained models do in notebooks 5 and 6.
 
@@ -345,7 +344,7 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 # - A **contextual hidden state** is what a position holds after a block. It is computed anew for every occurrence of a word, where an embedding is one row for each id.
 # - A **causal decoder** is a stack of blocks with the causal mask: a position uses itself and those before it. An **encoder** has no such mask: a position uses all.
 #
-# *Stopping point: about 20 minutes.*
+# *Stopping point: about 17 minutes.*
 
 # %% [markdown]
 # ## 3. The whole step
@@ -355,8 +354,8 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 # $$\mathrm{attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}} + M\right) V$$
 #
 # Read from the inside out, five steps begin with Q, K and V: **score, scale, mask, softmax, mix**.
-# Before them stands **project** (X to Q, K and V), behind them **add** (the residual connection).
-# You will see the seven one after another. First a question about the matrices.
+# Before them comes **project** (X to Q, K and V), after them **add** (the residual connection).
+# You will see all seven below. First a question about the matrices.
 
 # %% Vote: the knobs that do nothing jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -511,10 +510,10 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 )
 
 # %% [markdown]
-# The same lesson as lines between words stands under *Further*.
-# And one thing to keep for notebook 6: a large weight on a value of *zero* carries nothing, so the attention weights alone do not tell what moved.
+# (The same as lines between words: under *Further*.)
+# One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing, so the attention weights alone do not tell what moved.
 #
-# *Stopping point: about 35 minutes.*
+# *Stopping point: about 33 minutes.*
 
 # %% [markdown]
 # ## 4. A loss under your hands
@@ -546,8 +545,8 @@ def gradient_step(matrices, learn):
 
 
 identities = {name: torch.eye(2) for name in ("W_Q", "W_K", "W_V")}
-print(f"with identities {loss_of(**identities):.4f}, without context", end=" ")
-print(f"{loss_of(torch.eye(2), torch.eye(2), torch.zeros(2, 2)):.4f} = ln 2")
+blind = identities | {"W_V": torch.zeros(2, 2)}  # nothing is handed over
+print(f"with identities {loss_of(**identities):.4f}, without context {loss_of(**blind):.4f} = ln 2")
 
 # %% [markdown]
 # Without context both words get 1/2, and nothing better is possible: that is the dotted line at ln 2 below.
@@ -621,6 +620,13 @@ def show(W_Q, W_K, W_V, learn):
     return sentence, losses[-1] < 0.1 and moves < 4
 
 
+def one_step(learn, **matrices):
+    stepped = gradient_step(matrices, learners[learn])
+    stepped = {name: W.clamp(-3, 3) for name, W in stepped.items()}  # as far as a knob goes
+    history.append((stepped, "step"))  # all of it is one move
+    return stepped
+
+
 race = Explorer(
     picture,
     show,
@@ -629,28 +635,17 @@ race = Explorer(
     W_K=matrix(),
     W_V=matrix(),
     learn=choice(list(learners), label="gradient on"),
+    buttons={"One gradient step": one_step},
 )
-
-
-def press(_):
-    now = {name: torch.tensor(race.knobs[name].value) for name in identities}
-    stepped = gradient_step(now, learners[race.knobs["learn"].value])
-    stepped = {name: W.clamp(-3, 3) for name, W in stepped.items()}
-    history.append((stepped, "step"))
-    race.move(**stepped)
-
-
-step_button = widgets.Button(description="One gradient step", icon="arrow-down", tooltip="")
-step_button.layout.width = "auto"
-step_button.on_click(press)
-race.children[1].children += (step_button,)
 race
 
 # %% Stills of the explorer: race the gradient jupyter={"source_hidden": true} tags=["proof"]
 race.stills({"learn": "W_V"}, {"W_Q": [[1, 3], [0, 1]], "W_V": [[3, 0], [0, 1]]})
 
 # %% Proof: what the gradient can do with one matrix, and how good looking alone can be jupyter={"source_hidden": true} tags=["proof"]
-below = {name: [n for n, loss in enumerate(losses) if loss < 0.1] for name, losses in gradient.items()}
+below = {
+    name: [n for n, loss in enumerate(losses) if loss < 0.1] for name, losses in gradient.items()
+}
 assert [below[name][:1] for name in learners] == [[4], [], [], [23]]
 assert round(math.log(1 + math.exp(-2)), 4) == 0.1269
 assert gradient["W_Q"][-1] > 0.1269
@@ -676,7 +671,7 @@ The gradient does not know what the numbers mean; it moves all twelve at once, a
 )
 
 # %% [markdown]
-# *Stopping point: about 44 minutes.*
+# *Stopping point: about 42 minutes.*
 
 # %% [markdown]
 # ## 5. Cross-attention: one sequence asks another
@@ -739,15 +734,13 @@ Attention blends. (*blue*, with one patch to find, gets nearly its place.)
 )
 
 # %% [markdown]
-# The package's module takes the other sequence as `context=`. Its parameters are random here, so only shapes and the padding are worth a look.
-#
-# > **Box: `text[None]`** puts an axis of length 1 in front: here the batch, B = 1.
+# The package's module takes the other sequence as `context=`. Its parameters are random here: look at the shapes and the padding.
+# `text[None]` puts an axis of length 1 in front: the batch, B = 1.
 
 # %% Cross-attention with the module
 module = MultiHeadAttention(4, n_heads=2)
 with_context = module(text[None], context=patches[None], mask=padding_mask([4], size=5))
-print("weights", tuple(with_context.weights.shape), "= (B, H, S_A, S_B)")
-print("output ", tuple(with_context.output.shape), "= (B, S_A, D)")
+print("weights (B, H, S_A, S_B) =", tuple(with_context.weights.shape))
 print("weight on the padding:", with_context.weights[..., 4].max().item())
 
 # %% Explorer: text asks an image jupyter={"source_hidden": true} tags=["explorer"]
@@ -801,44 +794,15 @@ ask_image.stills({"W_Q": [[0, 1], [0, 1]]}, {"mask_padding": False})
 # Nothing in B is the future of A, so there is no causal mask.
 
 # %% [markdown]
-# ## Exercises
+# ## Exercise
 #
-# **Exercise 4.1.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
-# Every row has at least one True. Return the attention weights. Some scores are as large as 1000.
+# Seven shorter ones stand under *Further*.
 #
-# <details><summary>Hint 1: nudge</summary>
-# What must a score be so that its exponential is 0? And which number may you subtract from a whole row without changing its shares?
-# </details>
-#
-# <details><summary>Hint 2: method</summary>
-# Fill the hidden scores with −∞, subtract each row's largest (`max(dim=-1, keepdim=True).values`), take exponentials, divide by each row's sum.
-# </details>
-
-
-# %% Exercise 4.1 tags=["exercise"]
-def my_masked_softmax(scores, allowed):
-    return ...  # your lines here
-
-
-checks.masked_softmax(my_masked_softmax)
-
-
-# %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
-# A solution: unfold it when you have tried
-def masked_softmax_solution(scores, allowed):
-    masked = scores.masked_fill(~allowed, -torch.inf)
-    exps = (masked - masked.max(dim=-1, keepdim=True).values).exp()
-    return exps / exps.sum(dim=-1, keepdim=True)
-
-
-checks.masked_softmax(masked_softmax_solution)
-
-# %% [markdown]
-# **Exercise 4.2.** Write cross-attention: `text` is `(S_A, D)`, `image` is `(S_B, D)`, `W_Q` and `W_K` are `(D, d_k)`, `W_V` is `(D, d_v)`;
+# **Exercise 4.1.** Write cross-attention: `text` is `(S_A, D)`, `image` is `(S_B, D)`, `W_Q` and `W_K` are `(D, d_k)`, `W_V` is `(D, d_v)`;
 # `is_patch` `(S_B,)` is False at padding. Return the output, `(S_A, d_v)`.
 #
 # <details><summary>Hint 1: nudge</summary>
-# Three projections: which two belong to the image? And how many columns has the grid of scores?
+# Three projections: which two belong to the image? And how many columns does the grid of scores have?
 # </details>
 #
 # <details><summary>Hint 2: a similar case, worked</summary>
@@ -847,7 +811,7 @@ checks.masked_softmax(masked_softmax_solution)
 # </details>
 
 
-# %% Exercise 4.2 tags=["exercise"]
+# %% Exercise 4.1 tags=["exercise"]
 def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
     return ...  # your lines here
 
@@ -855,7 +819,7 @@ def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
 checks.cross_attention(my_cross_attention)
 
 
-# %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
 # A solution: unfold it when you have tried
 def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
     q, k, v = text @ W_Q, image @ W_K, image @ W_V  # (S_A, d_k), (S_B, d_k), (S_B, d_v)
@@ -867,7 +831,9 @@ def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
 checks.cross_attention(cross_attention_solution)
 
 # %% Proof: the numbers of the worked hint jupyter={"source_hidden": true} tags=["proof"]
-hinted = attention(torch.tensor([[1.0, 0]]), *[torch.tensor([[2.0, 0], [0, 5]])] * 2)
+pair = torch.tensor([[2.0, 0], [0, 5]])
+hinted = attention(torch.tensor([[1.0, 0]]), pair, pair)
+assert round(2 / 2**0.5, 2) == 1.41
 assert [round(x, 2) for x in hinted.weights[0].tolist()] == [0.8, 0.2]
 assert [round(x, 2) for x in hinted.output[0].tolist()] == [1.61, 0.98]
 
@@ -931,7 +897,7 @@ for temperature in (0.1, 1.0, 10.0):
 # *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
 
 # %% Explorer: your own phrase tags=["explorer", "further"]
-picture, (left, right) = plots.panels(2, width=9.5, height=3.8)
+picture, (left, right) = plots.panels(2, width=9.5, height=2.6)
 heat = plots.heatmap(left, "ab", "ab")
 table = plots.heatmap(right, "ab", ["1", "2"], kind="values", title="output", names=("", ""))
 
@@ -974,6 +940,38 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 
 # %% [markdown] tags=["further"]
 # ### More exercises
+#
+# **Exercise 4.2.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
+# Every row has at least one True. Return the attention weights. Some scores are as large as 1000.
+#
+# <details><summary>Hint 1: nudge</summary>
+# What must a score be so that its exponential is 0? And which number may you subtract from a whole row without changing its shares?
+# </details>
+#
+# <details><summary>Hint 2: a similar case, worked</summary>
+# The row [3, 1, 7] with the last one masked: [3, 1, −∞], less the row's largest, 3: [0, −2, −∞].
+# The exponentials are 1, 0.14 and 0, their sum is 1.14, the shares 0.88, 0.12 and 0.
+# `row.max(dim=-1, keepdim=True).values` is the largest of each row, as a column.
+# </details>
+
+
+# %% Exercise 4.2 tags=["exercise", "further"]
+def my_masked_softmax(scores, allowed):
+    return ...  # your lines here
+
+
+checks.masked_softmax(my_masked_softmax)
+
+
+# %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+def masked_softmax_solution(scores, allowed):
+    masked = scores.masked_fill(~allowed, -torch.inf)
+    exps = (masked - masked.max(dim=-1, keepdim=True).values).exp()
+    return exps / exps.sum(dim=-1, keepdim=True)
+
+
+checks.masked_softmax(masked_softmax_solution)
 
 # %% [markdown] tags=["further"]
 # **Exercise 4.3.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`. Return the output, `(S_q, d_v)`.
@@ -982,8 +980,9 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 # Five verbs, in this order: score, scale, mask, softmax, mix.
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Rows are queries: q times the transpose of k. The scale is the square root of q.shape[-1]. Only after the softmax come the values.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# One query [0, 2], keys [1, 1], [0, 3] and [4, 4], the last one masked, values [1, 0], [0, 1] and [5, 5].
+# The scores are 2, 6 and 8; over √2 they are 1.41 and 4.24, and the third is −∞; the weights are 0.06, 0.94 and 0; the output is [0.06, 0.94].
 # </details>
 
 
@@ -1000,14 +999,13 @@ checks.attention_function(my_attention)
 
 # %% [markdown] tags=["further"]
 # **Exercise 4.4, find the error.** The author of [0.62, 0.38, 0, 0] had a recipe. Complete it: `scores` and `allowed` are `(S_k,)`.
-# Then find scores for which it prints a share above 1.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Section 1 has put three recipes beside the printed row. Only one of them never uses e.
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Add up the visible scores. Which share of that sum is the first?
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Scores 3, 1 and 7, the last one masked. The visible ones are 3, 1 and 0, their sum is 4, and the recipe prints 3/4, 1/4 and 0.
 # </details>
 
 
@@ -1027,27 +1025,45 @@ def authors_recipe_solution(scores, allowed):
     return visible / visible.sum()
 
 
-both = torch.tensor([True, True])
-print("scores 3 and -1:", authors_recipe_solution(torch.tensor([3.0, -1.0]), both))
 checks.article_row(authors_recipe_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 4.5, predict a number.** *bank* gives *river* 0.6698 of its attention, from the scores 1.4142 and 0.7071.
+# **Exercise 4.5, break it.** Give two scores, both visible, for which this recipe prints a share above 1.
+#
+# <details><summary>Hint 1: nudge</summary>
+# A share is above 1 if its score is larger than the sum. When is a sum smaller than one of its parts?
+# </details>
+#
+# <details><summary>Hint 2: a similar case, worked</summary>
+# With three scores, 5, 1 and −2: the sum is 4, and the first share is 5/4.
+# </details>
+
+# %% Exercise 4.5 tags=["exercise", "further"]
+my_scores = ...  # such as torch.tensor([1.0, 2.0])
+checks.share_above_one(my_scores)
+
+# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+scores_solution = torch.tensor([3.0, -1.0])  # shares 1.5 and -0.5
+checks.share_above_one(scores_solution)
+
+# %% [markdown] tags=["further"]
+# **Exercise 4.6, predict a number.** *bank* gives *river* 0.6698 of its attention, from the scores 1.4142 and 0.7071.
 # At which temperature would it be 0.99? Guess, try your guess with `(row / guess).softmax(dim=-1)`, and come closer.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Only the difference of the two scores counts. Is it to grow or to shrink?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# 0.99 against 0.01 is a ratio of 99, so the difference must become ln 99. It is 0.7071 now, and a temperature divides it.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# For 0.90: 0.90 against 0.10 is a ratio of 9, so the difference must become ln 9 = 2.1972. It is 0.7071 now, and a temperature divides it: 0.7071 / 2.1972 = 0.3218.
 # </details>
 
-# %% Exercise 4.5 tags=["exercise", "further"]
+# %% Exercise 4.6 tags=["exercise", "further"]
 my_temperature = ...
 checks.sharp_temperature(my_temperature)
 
-# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 temperature_solution = 0.7071 / math.log(99)  # about 0.154
 share = (row / temperature_solution).softmax(dim=-1)[0]
@@ -1055,23 +1071,24 @@ print(f"river gets {share:.2f}")
 checks.sharp_temperature(temperature_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 4.6, make two matrices.** In "river money bank", with W_K the identity, choose W_Q so that *bank* gives *money* more than 0.9,
-# and W_V so that not a bit of *money* arrives at *bank*. *river* must go on carrying something.
+# **Exercise 4.7, make two matrices.** In "river money bank", with W_K the identity and no mask, choose W_Q so that *bank* gives *money* more than 0.9,
+# and W_V so that nothing of *money* arrives at *bank*. *river* must go on carrying something.
 #
 # <details><summary>Hint 1: nudge</summary>
 # One matrix says where to look, the other what is carried. Which is which?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# bank = [1, 0] asks with the first row of W_Q. money = [0, 2] hands over twice the second row of W_V.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# To look at *river* instead: bank = [1, 0] asks with the first row of W_Q. If that is [3, 0], the scores for [2, 0], [0, 2] and [1, 0] are 6, 0 and 3,
+# and *river* gets 0.88. So that nothing of *river* arrives: its value is [2, 0] W_V, twice the first row of W_V; make that row [0, 0].
 # </details>
 
-# %% Exercise 4.6 tags=["exercise", "further"]
+# %% Exercise 4.7 tags=["exercise", "further"]
 my_W_Q = ...  # (D, d_k) = (2, 2)
 my_W_V = ...  # (D, d_v) = (2, 2)
 checks.look_and_carry_nothing(my_W_Q, my_W_V)
 
-# %% Exercise 4.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 W_Q_solution = torch.tensor([[1.0, 3.0], [0.0, 1.0]])
 W_V_solution = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
@@ -1080,19 +1097,20 @@ checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
 # %% [markdown] tags=["further"]
 # So a large attention weight tells where *bank* looks, and not what it gets.
 #
-# **Exercise 4.7, build it.** The attention part of a model, from an empty cell: project `x` `(S, D)` with `W_Q`, `W_K` `(D, d_k)` and `W_V` `(D, D)`,
+# **Exercise 4.8, build it.** The attention sublayer of a model, from an empty cell: project `x` `(S, D)` with `W_Q`, `W_K` `(D, d_k)` and `W_V` `(D, D)`,
 # let every word attend to itself and those before it, and return the *new* `x` `(S, D)`.
 #
 # <details><summary>Hint 1: nudge</summary>
 # You have written all of it: exercise 4.3, a mask from notebook 3, and one plus sign from section 2.
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# q, k and v are three products with x. The mask is True on and below the diagonal. The output is added to x.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# x = [[1, 0], [0, 1]], all matrices the identity. The first word sees itself alone: output [1, 0], new row [2, 0].
+# The second has the scores 0 and 1/√2 = 0.71: weights 0.33 and 0.67, output [0.33, 0.67], new row [0.33, 1.67].
 # </details>
 
 
-# %% Exercise 4.7 tags=["exercise", "further"]
+# %% Exercise 4.8 tags=["exercise", "further"]
 def my_sublayer(x, W_Q, W_K, W_V):
     return ...  # your lines here
 
@@ -1100,7 +1118,7 @@ def my_sublayer(x, W_Q, W_K, W_V):
 checks.attention_sublayer(my_sublayer)
 
 
-# %% Exercise 4.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.8, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def sublayer_solution(x, W_Q, W_K, W_V):
     q, k, v = x @ W_Q, x @ W_K, x @ W_V  # (S, d_k), (S, d_k), (S, D)
@@ -1112,8 +1130,31 @@ def sublayer_solution(x, W_Q, W_K, W_V):
 
 checks.attention_sublayer(sublayer_solution)
 
+# %% Proof: the numbers of the worked hints jupyter={"source_hidden": true} tags=["proof", "further"]
+assert [round(w, 2) for w in torch.tensor([3.0, 1]).softmax(0).tolist()] == [0.88, 0.12]
+assert round(math.exp(-2), 2) == 0.14 and round(1 + math.exp(-2), 2) == 1.14
+three = torch.tensor([[1.0, 1], [0, 3], [4, 4]])
+hinted = attention(
+    torch.tensor([[0.0, 2]]), three, torch.tensor([[1.0, 0], [0, 1], [5, 5]]), three[:, 0][None] < 4
+)
+assert hinted.raw.tolist() == [[2, 6, 8]] and round(6 / 2**0.5, 2) == 4.24
+assert [round(w, 2) for w in hinted.weights[0].tolist()] == [0.06, 0.94, 0]
+assert [round(z, 2) for z in hinted.output[0].tolist()] == [0.06, 0.94]
+assert round(math.log(9), 4) == 2.1972 and round(0.7071 / math.log(9), 4) == 0.3218
+assert round((torch.tensor([6.0, 0, 3]) / 2**0.5).softmax(0)[0].item(), 2) == 0.88
+unit = torch.eye(2)
+second = (unit + attention(unit, unit, unit, causal_mask(2)).output)[1]
+assert [round(x, 2) for x in second.tolist()] == [0.33, 1.67] and round(0.5**0.5, 2) == 0.71
+
 # %% [markdown] tags=["further"]
-# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.
+# ### Further reading
+#
+# - Vaswani et al. 2017, [*Attention Is All You Need*](https://arxiv.org/abs/1706.03762): section 3.2, the whole step; section 3.2.3, its decoder attends to its encoder.
+# - Bahdanau, Cho and Bengio 2015, [*Neural Machine Translation by Jointly Learning to Align and Translate*](https://arxiv.org/abs/1409.0473): attention, and cross-attention, come from here.
+# - Jaegle et al. 2021, [*Perceiver*](https://arxiv.org/abs/2103.03206): a model built on cross-attention to images, sound and text.
+# - Arpit Bhayani, [*The Q, K, V Matrices*](https://arpitbhayani.me/blogs/qkv-matrices): the three matrices built up from small numbers.
+#
+# Where these texts differ from this notebook: some add biases to the projections or multiply W x instead of x W; notebook 2 has the translation.
 
 # %% My progress tags=["progress"]
 progress(checks.exercises("04"), globals())

@@ -10,3 +10,14 @@ addEventListener("DOMContentLoaded", () => {
     });
   });
 });
+
+// From a file, a browser refuses to read the pages that were found: no summaries then.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
+// Code that is wider than its box can be scrolled with the arrow keys.
+const boxes = new ResizeObserver((entries) => {
+  for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+});
+addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("article :is(pre, table, .math)").forEach((box) => boxes.observe(box));
+});

@@ -16,6 +16,7 @@ import growth
 import imports
 import interrupts
 import notebooks
+import pages
 import redraw
 import soak
 import step
@@ -28,6 +29,7 @@ PARTS = {
     "training": training.run,
     "browser": browser.run,
     "step": step.run,
+    "pages": pages.run,
     "notebooks": notebooks.run,
     "soak": soak.run,
     "growth": growth.run,

@@ -78,6 +78,8 @@ class OnPage:
 
     def shows(self, sentence, png=None):
         """Wait for a sentence, an exact one or a pattern; then the picture must be this one."""
+        if isinstance(sentence, str):
+            sentence = re.compile(rf"^(✓ Goal reached\. )?{re.escape(sentence)}$")
         playwright.expect(self.status).to_have_text(sentence, timeout=PATIENCE)
         assert png is None or self.png() == png, "the sentence is right, but the picture is another"
 
@@ -319,7 +321,7 @@ def test_two_explorers_in_one_page_do_not_disturb_one_another(teach, twin):
     # Both have a knob named W_Q, and the notebook has two functions named show.
     other.slider("W_Q", 0, 0).focus()
     teach.press("Home")
-    playwright.expect(other.status).to_contain_text("-3.0 x 2.0", timeout=PATIENCE)
+    playwright.expect(other.status).to_contain_text("Loss 0.23", timeout=PATIENCE)
     settle(teach.page)
     assert (teach.status.text_content(), teach.png()) == moved
     assert other.png() != before[1]
@@ -640,7 +642,8 @@ def test_after_a_reload_the_knobs_are_back_while_the_kernel_runs(teach, twin):
         page.wait_for_function(
             """index => {
                 panel.content.scrollToItem(index);  // again, while cells above it are still drawn
-                return panel.content.widgets[index].node.querySelector(".attnlab-screen img");
+                const {node} = panel.content.widgets[index];
+                return node.querySelector(".attnlab img, .attnlab-step");
             }""",
             arg=index,
             polling=200,

@@ -15,7 +15,8 @@ from attnlab.checks import Status, judging, sandbox
 
 BANK = bank()
 EXERCISES = {e.name: e for path in SOURCES for e in checks.exercises(path.stem[:2])}
-FUNCTIONS = [name for name in BANK if callable(BANK[name].right[0])]
+CLASSES = [name for name in BANK if isinstance(BANK[name].right[0], type)]
+FUNCTIONS = [name for name in BANK if callable(BANK[name].right[0]) and name not in CLASSES]
 
 
 def verdict_on(name, answer):
@@ -82,6 +83,8 @@ def test_each_sentence_about_a_mistake_is_short_and_said_to_somebody():
 
 def inputs_of(name):
     """The arguments of every call that a check makes."""
+    if name in CLASSES:  # the sizes it is built with, then the arguments of forward
+        return EXERCISES[name].build().inputs
     seen = []
 
     def spy(*args):
@@ -122,15 +125,25 @@ RARE = (
     "That hides nothing",
     "The numbers are right, but",
     "The words are right, but",
+    "The output is right, but",
+    "The logits are right, but",
+    "A width that the heads do not divide",
+    "MyMultiHeadAttention(14, 4) raised",
+    "In MyBlock(12, 3), mlp_norm is not learned",
+    # Without a mask, or with a causal one:
+    "The mask is not",
+    "True means may attend",
+    "You masked after the softmax",
+    "You added a causal mask",
 )
 
 
 def test_on_no_input_does_a_mistake_look_right():
-    for name in FUNCTIONS:
+    for name in [*FUNCTIONS, *CLASSES]:
         inputs = inputs_of(name)
-        wanted = [outcome(BANK[name].right[0], args) for args in inputs]
+        wanted = [outcome(calling(name, BANK[name].right[0]), args) for args in inputs]
         for answer, message in BANK[name].wrong:
-            got = [outcome(answer, args) for args in inputs]
+            got = [outcome(calling(name, answer), args) for args in inputs]
             looks_right = [
                 i for i, pair in enumerate(zip(got, wanted, strict=True)) if alike(*pair)
             ]
@@ -153,7 +166,9 @@ def notebook_functions(path):
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 trees[node.name] = node
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+            lent = isinstance(node, ast.Assign) and "checks.stand_in(" in ast.unparse(node)
+            defining = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+            if lent or isinstance(node, defining):
                 with contextlib.suppress(NameError):  # a default that the notebook computes
                     run(node, names)
         if "solution" not in cell.metadata.get("tags", []):
@@ -238,7 +253,15 @@ class Put(ast.NodeTransformer):
 
 
 def mutants(function):
-    """Copies of a function's tree with one thing wrong, each with the kind of mistake."""
+    """Copies of the tree of a function or a class with one thing wrong, each with what it is."""
+    if isinstance(function, ast.ClassDef):
+        for i, method in enumerate(function.body):
+            for kind, mutant in mutants(method) if isinstance(method, ast.FunctionDef) else ():
+                yield (
+                    kind,
+                    with_body(function, [*function.body[:i], mutant, *function.body[i + 1 :]]),
+                )
+        return
     head = copy.deepcopy(function)
     parameters = [a.arg for a in head.args.args]
     body = ast.Module(head.body, [])
@@ -269,6 +292,11 @@ def with_body(function, body):
     changed = copy.deepcopy(function)
     changed.body = body
     return changed
+
+
+def calling(check, answer):
+    """A function of the check's inputs: a class is built, and its forward called."""
+    return EXERCISES[check].build().calling(answer) if check in CLASSES else answer
 
 
 def other_numbers(args, seed):
@@ -316,7 +344,7 @@ def survivors(check, function, names):
     """(kind, text) of mutants that change the result and pass; and how many changed it."""
     inputs = inputs_of(check)
     inputs += [other_numbers(args, seed) for seed, args in enumerate(inputs)]
-    right = run(function, dict(names))
+    right = calling(check, run(function, dict(names)))
     wanted = [outcome(right, args) for args in inputs]
     passed, changed, ran, texts = [], 0, 0, {ast.unparse(function)}
     for kind, tree in mutants(function):
@@ -328,7 +356,8 @@ def survivors(check, function, names):
             mutant = run(tree, dict(names))
         except (SyntaxError, ValueError, TypeError):  # such as an assignment to a number
             continue
-        got = bounded(lambda f=mutant: [outcome(f, args) for args in inputs])
+        called = calling(check, mutant)
+        got = bounded(lambda f=called: [outcome(f, args) for args in inputs])
         if got is not TimeoutError and all(map(alike, got, wanted)):
             continue
         changed += 1
@@ -344,12 +373,12 @@ def test_every_mutant_that_changes_the_result_is_rejected(figure):
     for path in SOURCES:
         names, solutions = notebook_functions(path)
         for check, tree in solutions:
-            if isinstance(tree, ast.FunctionDef):
+            if isinstance(tree, ast.FunctionDef | ast.ClassDef):
                 passed, changed, ran = survivors(check, tree, names)
                 assert passed == [], check
                 assert changed >= 3, check
                 counts[check] = changed, ran
-    assert counts.keys() == set(FUNCTIONS)
+    assert counts.keys() == {*FUNCTIONS, *CLASSES}
     changed, ran = (sum(column) for column in zip(*counts.values(), strict=True))
     assert changed > 1000
     figure(

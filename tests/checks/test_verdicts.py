@@ -93,14 +93,18 @@ def test_money_asking_for_bank_is_told_apart():
     [
         ([[1.0, 0.0]], torch.eye(2), "Expected a torch.Tensor, got list."),
         (torch.eye(2), np.eye(2), "Expected a torch.Tensor, got ndarray."),
-        (torch.eye(2).long(), torch.eye(2), "w_q holds int64, expected floats: use .float()."),
-        (torch.eye(2), torch.eye(3), "w_k has shape (3, 3), expected (2, 2)."),
-        (torch.eye(2) / 0, torch.eye(2), "w_q is inf at [0, 0], which is not right."),
-        (torch.full((2, 2), math.nan), torch.eye(2), "w_q is NaN at [0, 0], which is not right."),
+        (torch.eye(2).long(), torch.eye(2), "my_W_Q holds int64, expected floats: use .float()."),
+        (torch.eye(2), torch.eye(3), "my_W_K has shape (3, 3), expected (2, 2)."),
+        (torch.eye(2) / 0, torch.eye(2), "my_W_Q is inf at [0, 0], which is not right."),
+        (
+            torch.full((2, 2), math.nan),
+            torch.eye(2),
+            "my_W_Q is NaN at [0, 0], which is not right.",
+        ),
         (
             1j * torch.eye(2),
             torch.eye(2),
-            "w_q holds complex64, expected floats: use torch.view_as_real(...).",
+            "my_W_Q holds complex64, expected floats: use torch.view_as_real(...).",
         ),
     ],
 )

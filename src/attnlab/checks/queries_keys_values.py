@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from attnlab.checks.exercise import Judge, exercise
-from attnlab.checks.judging import Comparison, Verdict, Wrong, done, normal_source, values
+from attnlab.checks.judging import Comparison, Verdict, Wrong, done, normal_source, numbers, values
 from attnlab.core import attention
 from attnlab.data import embedding_table
 
@@ -89,7 +89,7 @@ def bank_asks_for_money() -> Judge:
             text = "Money does not lead yet"
         return text + facts
 
-    return values(judge, w_q=(2, 2), w_k=(2, 2))
+    return values(judge, my_W_Q=(2, 2), my_W_K=(2, 2))
 
 
 @exercise("2.3", "my_receive", section="section 3")
@@ -205,7 +205,7 @@ def bank_ignores_money() -> Judge:
             text = "Bank looks for money: the score has the wrong sign"
         return text + facts
 
-    return values(judge, w_q=(2, 2), w_k=(2, 2))
+    return values(judge, my_ignoring_W_Q=(2, 2), my_ignoring_W_K=(2, 2))
 
 
 @exercise("2.6", "my_look_for", section="section 2")
@@ -253,3 +253,64 @@ def look_for() -> Comparison:
         (torch.tensor(who),) for who in ([2, 0, 3, 2, 1], [1, 2, 0, 0], [4, 3, 4, 1, 2, 0, 0])
     ]
     return Comparison(right, inputs, mistakes)
+
+
+@exercise("2.7", "my_other_W_K", section="section 2")
+def same_scores() -> Comparison:
+    """Write ``fn(W_K, A)``: the W_K (D, d) with which ``W_Q @ A`` gives the scores as before.
+
+    ``A`` (d, d) can be inverted; the scores are ``(X @ W_Q) @ (X @ W_K).T`` for every X.
+    """
+    draw = normal_source()
+
+    def right(W_K: Tensor, A: Tensor) -> Tensor:
+        return W_K @ torch.linalg.inv(A).T
+
+    mistakes = {
+        "A is not undone yet: the queries have changed, and these are the old keys.": (
+            lambda W_K, A: W_K
+        ),
+        "Changed alike on both sides, A counts twice: it must be undone.": lambda W_K, A: W_K @ A,
+        "That brings A in once more: undo it with its inverse.": lambda W_K, A: W_K @ A.T,
+        "The inverse stands in W_K.T: transposed back, it is the inverse of A.T.": (
+            lambda W_K, A: W_K @ torch.linalg.inv(A)
+        ),
+        "That is W_K.T of the new keys: transpose it once more.": lambda W_K, A: right(W_K, A).T,
+        "Each entry of A was inverted: a matrix is undone by torch.linalg.inv(A).": (
+            lambda W_K, A: W_K @ (1 / A).T,
+            lambda W_K, A: W_K @ (1 / A),
+        ),
+        "That is what undoes A: the new W_K is made of it and the old one.": (
+            lambda W_K, A: torch.linalg.inv(A),
+            lambda W_K, A: torch.linalg.inv(A).T,
+        ),
+    }
+    sizes = ((5, 3), (7, 2), (4, 4))
+    inputs = [(draw(D, d), draw(d, d) + 3 * torch.eye(d)) for D, d in sizes]
+    return Comparison(right, inputs, mistakes)
+
+
+@exercise("2.8", "my_n_parameters", "my_n_scores", section="section 2")
+def parameters_and_scores() -> Judge:
+    """Give how many parameters W_Q, W_K, W_V have, and how many scores a phrase of 10 words has.
+
+    D = 6, d_k = 4, d_v = 3, no biases.
+    """
+    parameters = {
+        "Parameters are learned once: how long a phrase is does not change them.": (660, 6600),
+        "W_K has parameters, too: as many as W_Q.": 42,
+        "W_V has parameters, too: D · d_v.": 48,
+        "d_v is the width of the values: W_V has D · d_v numbers.": (72, 54),
+        "W_Q, W_K and W_V have no biases here.": 77,
+        "Each matrix has D rows: multiply by D, do not add.": (29, 11),
+    }
+    scores = {
+        "Those are parameters: scores are computed, one for each pair of words.": (66, 24, 48),
+        "Each of the 10 words gives a score to every word, itself included.": (90, 45, 55, 10, 20),
+        "A score is one number, whatever the width of queries and keys.": (400, 40, 600, 300),
+    }
+    return numbers(
+        ("the number of parameters", 66, parameters),
+        ("the number of scores", 100, scores),
+        message="Right: parameters do not grow with the phrase, scores do.",
+    )

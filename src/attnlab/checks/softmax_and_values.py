@@ -48,7 +48,7 @@ _SOFTMAX_MISTAKES = {
 }
 
 
-@exercise("4.1", "my_masked_softmax", section="section 1")
+@exercise("4.2", "my_masked_softmax", section="section 1")
 def masked_softmax() -> Comparison:
     """Write ``fn(scores, allowed)``: attention weights (S_q, S_k), a softmax along each row.
 
@@ -163,7 +163,32 @@ def article_row() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("4.5", "my_temperature", section="section 1")
+@exercise("4.5", "my_scores", section="section 1")
+def share_above_one() -> Judge:
+    """Give two visible scores (2,) for which the article's recipe prints a share above 1.
+
+    The recipe divides each score by the sum of both.
+    """
+
+    def judge(scores: Tensor) -> Verdict | str:
+        total = scores.sum().item()
+        if not scores.any():
+            return "Both are 0, and so is their sum: the recipe divides by 0."
+        if total == 0:
+            return "They cancel: the sum is 0, and the recipe divides by it."
+        shares = ", ".join(f"{x + 0.0:.3g}" for x in (scores / total).tolist())
+        if (scores / total > 1).any():
+            return done(f"Right: the shares are {shares}. Softmax never does that.")
+        if (scores < 0).all():
+            return f"Both are below 0, the minus signs cancel, and the shares are {shares}."
+        if not scores.all():
+            return f"One of them is 0, so the other is the whole sum: the shares are {shares}."
+        return f"Both are above 0, so each is a part of the sum: the shares are {shares}."
+
+    return values(judge, scores=(2,))
+
+
+@exercise("4.6", "my_temperature", section="section 1")
 def sharp_temperature() -> Judge:
     """Give the temperature at which *river* gets 0.99 of *bank*'s attention.
 
@@ -192,7 +217,7 @@ def sharp_temperature() -> Judge:
     return values(judge, temperature=())
 
 
-@exercise("4.6", "my_W_Q", "my_W_V", section="section 3")
+@exercise("4.7", "my_W_Q", "my_W_V", section="section 3")
 def look_and_carry_nothing() -> Judge:
     """Choose ``W_Q`` and ``W_V`` (2, 2): *bank* looks at money, whose value carries nothing.
 
@@ -223,7 +248,7 @@ def look_and_carry_nothing() -> Judge:
     return values(judge, w_q=(2, 2), w_v=(2, 2))
 
 
-@exercise("4.7", "my_sublayer", section="sections 2 and 3")
+@exercise("4.8", "my_sublayer", section="sections 2 and 3")
 def attention_sublayer() -> Comparison:
     """Write ``fn(x, W_Q, W_K, W_V)``: causal attention, added to ``x`` (S, D).
 
@@ -289,7 +314,7 @@ def attention_sublayer() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("4.2", "my_cross_attention", section="section 5")
+@exercise("4.1", "my_cross_attention", section="section 5")
 def cross_attention() -> Comparison:
     """Write ``fn(text, image, W_Q, W_K, W_V, is_patch)``: cross-attention of text and image.
 
@@ -300,7 +325,7 @@ def cross_attention() -> Comparison:
 
     def crossed(
         text: Tensor, image: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, is_patch: Any,
-        scale: float | None = None,
+        *, scale: float | None = None,
     ) -> Tensor:  # fmt: skip
         return attention(text @ W_Q, image @ W_K, image @ W_V, is_patch, scale).output
 
@@ -317,10 +342,10 @@ def cross_attention() -> Comparison:
 
     mistakes = {
         "The padding is not hidden: is_patch is False there.": (
-            lambda *a: crossed(*a[:5], is_patch=None)
+            lambda *a: crossed(a[0], a[1], a[2], a[3], a[4], None)
         ),
         "You hid the patches and kept the padding: is_patch is True where a word may look.": (
-            lambda *a: crossed(*a[:5], is_patch=~a[5])
+            lambda *a: crossed(a[0], a[1], a[2], a[3], a[4], ~a[5])
         ),
         "There is no causal mask here: no patch lies in the future of a word.": causal,
         "The text asks itself: keys and values come from the image.": (

@@ -5,6 +5,7 @@ An explorer redraws a retained figure into one PNG. No pyplot, no ``Output`` wid
 
 import asyncio
 import collections
+import contextlib
 import inspect
 import io
 import itertools
@@ -24,6 +25,7 @@ from attnlab.lab.page import Screen, callout
 from attnlab.lab.plots import Picture, stack
 from attnlab.lab.snapshot import as_now
 
+AT_REST = 0.4  # seconds without a change, after which a picture is drawn again, finer
 _LARGE = re.compile(r"\*\*(.+?)\*\*")
 
 
@@ -43,6 +45,9 @@ class Explorer(widgets.VBox):
             last complete result. Names of the notebook that it uses, in its helper functions too,
             keep the value they have now.
         goal: what to try to reach, in one sentence.
+        buttons: label -> a function that takes the value of every knob, as ``show`` does, and
+            returns new values for some of them by name; pressing the button sets these, and in a
+            matrix that is one step to undo.
         more: names of the knobs hidden under More knobs. An error that names one of them shows
             them.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, ``typed``, or any widget with a
@@ -56,7 +61,7 @@ class Explorer(widgets.VBox):
 
     def __init__(
         self, picture: Picture, show: Callable[..., Any], *, goal: str, more: Sequence[str] = (),
-        **knobs: widgets.Widget,
+        buttons: dict[str, Callable[..., dict[str, Any]]] | None = None, **knobs: widgets.Widget,
     ):  # fmt: skip
         self.picture, self.goal, self.knobs = picture, goal, knobs
         self._check_names(more)
@@ -64,6 +69,7 @@ class Explorer(widgets.VBox):
         self.reached = False
         self._show = as_now(show)
         self._task: asyncio.Task | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self._work: Any = None  # the generator of what is under way in slices
         self._waiting = False  # for the main thread to redraw
         super().__init__()
@@ -82,6 +88,7 @@ class Explorer(widgets.VBox):
         first = [knob for name, knob in knobs.items() if name not in more]
         if inspect.isgeneratorfunction(show):
             first.append(self._stop)
+        first += [self._button(label, press) for label, press in (buttons or {}).items()]
         task = widgets.HTML(f"<b>Try:</b> {escape(goal)}", tooltip="")
         rows = [task, _row(first), self.screen]
         self._more: dict[str, Any] = {name: knobs[name] for name in more}
@@ -97,6 +104,23 @@ class Explorer(widgets.VBox):
         # The first picture is drawn at once and in full, so that what a notebook stores is the
         # end of the run and the author sees an error as an error.
         self._say(self._run(self.values()))
+
+    def _button(self, label: str, press: Callable[..., dict[str, Any]]) -> widgets.Button:
+        button, now = widgets.Button(description=label, layout={"width": "auto"}), as_now(press)
+
+        def pressed() -> None:
+            self._waiting = True  # until all of them are set
+            try:
+                for name, value in now(**self.values()).items():
+                    knob = self.knobs[name]
+                    knob.move(value) if isinstance(knob, Matrix) else setattr(knob, "value", value)
+                self._redraw()
+            except Exception as problem:
+                self._waiting = False
+                self._fail(problem)
+
+        button.on_click(lambda _: cells.in_main_thread(pressed))
+        return button
 
     def values(self) -> dict[str, Any]:
         """The value of every knob, as ``show`` gets it."""
@@ -126,6 +150,8 @@ class Explorer(widgets.VBox):
     def retire(self) -> None:
         """Close the widgets and let go of the picture and ``show``: the cell has run again."""
         self._drop()
+        if self._rest is not None:
+            self._rest.cancel()
         for knob in self.knobs.values():
             knob.unobserve(self._on_change, names="value")
         # A knob that another cell made may be in use elsewhere.
@@ -198,12 +224,22 @@ class Explorer(widgets.VBox):
         if reached:
             large = f"<b>✓ Goal reached.</b> {large}"
         with self.screen.hold_sync():  # one message
-            self.screen.frame, self.screen.alt = frame, alt
+            self.screen.frame, self.screen.fine, self.screen.alt = frame, b"", alt
             look = "good" if reached else "calm"
             self.screen.status, self.screen.alert = callout(large, look), alert
         self.reached = reached
+        if self._rest is not None:
+            self._rest.cancel()
+        with contextlib.suppress(RuntimeError):  # no event loop: a script or a test
+            self._rest = asyncio.get_running_loop().call_later(AT_REST, self._refine, frame)
         self.sentence = _LARGE.sub(r"\1", sentence)
         self.text = f"{self.sentence}\n{alt}".strip()
+
+    def _refine(self, frame: bytes) -> None:
+        """Nothing has moved for a moment: send the same picture twice as fine."""
+        screen = getattr(self, "screen", None)  # the explorer may be closed by now
+        if screen is not None and self._task is None and screen.frame == frame == self._complete[0]:
+            screen.fine = self.picture.fine()
 
     def _fail(self, problem: Exception) -> None:
         self._drop()

@@ -42,6 +42,7 @@ class Screen(OnPage):
 
     Attributes:
         frame: a PNG; no picture if empty.
+        fine: the same, twice as fine, for dense screens and zoomed pages; empty if there is none.
         alt: the picture in words.
         status: what is shown, announced politely when it changes.
         alert: what went wrong, announced at once; empty if nothing did.
@@ -49,6 +50,7 @@ class Screen(OnPage):
 
     _esm = script("screen")
     frame = traitlets.Bytes().tag(sync=True)
+    fine = traitlets.Bytes().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
     status = traitlets.Unicode().tag(sync=True)
     alert = traitlets.Unicode().tag(sync=True)

@@ -143,8 +143,8 @@ BANK_ASKS_FOR_MONEY = Answers(
         ),
         (([[0.0, 1.0], [0.0, 0.0]], EYE), "Expected a torch.Tensor, got list."),
         ((EYE, np.eye(2)), "Expected a torch.Tensor, got ndarray."),
-        ((EYE.long(), EYE), "w_q holds int64, expected floats: use .float()."),
-        ((EYE, torch.eye(3)), "w_k has shape (3, 3), expected (2, 2)."),
+        ((EYE.long(), EYE), "my_W_Q holds int64, expected floats: use .float()."),
+        ((EYE, torch.eye(3)), "my_W_K has shape (3, 3), expected (2, 2)."),
     ],
 )
 
@@ -320,9 +320,15 @@ BANK_IGNORES_MONEY = Answers(
             "(bank gives river 1.00, money 0.000, itself 0.00)." + SECTION_3,
         ),
         (([[1.0, -4.0], [0.0, 1.0]], EYE), "Expected a torch.Tensor, got list."),
-        ((two((1, -4), (0, 1)).long(), EYE), "w_q holds int64, expected floats: use .float()."),
-        ((two((1, -math.inf), (0, 1)), EYE), "w_q is -inf at [0, 1], which is not right."),
-        ((EYE, torch.zeros(2, 3)), "w_k has shape (2, 3), expected (2, 2)."),
+        (
+            (two((1, -4), (0, 1)).long(), EYE),
+            "my_ignoring_W_Q holds int64, expected floats: use .float().",
+        ),
+        (
+            (two((1, -math.inf), (0, 1)), EYE),
+            "my_ignoring_W_Q is -inf at [0, 1], which is not right.",
+        ),
+        ((EYE, torch.zeros(2, 3)), "my_ignoring_W_K has shape (2, 3), expected (2, 2)."),
     ],
 )
 
@@ -390,6 +396,85 @@ LOOK_FOR = Answers(
 )
 
 
+# --- Other matrices, the same scores --------------------------------------------------------
+
+
+def solved(W_K, A):
+    return torch.linalg.solve(A, W_K.T).T
+
+
+UNDONE = "A is not undone yet: the queries have changed, and these are the old keys." + SECTION_2
+ONCE_MORE = "The inverse stands in W_K.T: transposed back, it is the inverse of A.T." + SECTION_2
+EACH = "Each entry of A was inverted: a matrix is undone by torch.linalg.inv(A)." + SECTION_2
+MAKES = "That is what undoes A: the new W_K is made of it and the old one." + SECTION_2
+
+SAME_SCORES = Answers(
+    right=[
+        lambda W_K, A: W_K @ torch.linalg.inv(A).T,
+        lambda W_K, A: W_K @ torch.linalg.inv(A.T),
+        lambda W_K, A: (torch.linalg.inv(A) @ W_K.T).T,
+        solved,
+        lambda W_K, A: torch.stack([torch.linalg.inv(A) @ row for row in W_K]),
+        lambda W_K, A: torch.einsum("ij,dj->di", torch.linalg.pinv(A.double()), W_K.double()),
+    ],
+    wrong=[
+        (lambda W_K, A: W_K.clone(), UNDONE),
+        (lambda W_K, A: W_K @ torch.eye(len(A)), UNDONE),
+        (
+            lambda W_K, A: torch.matmul(W_K, A),
+            "Changed alike on both sides, A counts twice: it must be undone." + SECTION_2,
+        ),
+        (
+            lambda W_K, A: (A @ W_K.T).T,
+            "That brings A in once more: undo it with its inverse." + SECTION_2,
+        ),
+        (lambda W_K, A: W_K @ torch.linalg.inv(A), ONCE_MORE),
+        (lambda W_K, A: (torch.linalg.inv(A).T @ W_K.T).T, ONCE_MORE),
+        (
+            lambda W_K, A: torch.linalg.inv(A) @ W_K.T,
+            "That is W_K.T of the new keys: transpose it once more." + SECTION_2,
+        ),
+        (lambda W_K, A: W_K @ A.reciprocal().T, EACH),
+        (lambda W_K, A: W_K @ (1 / A), EACH),
+        (lambda W_K, A: A.inverse(), MAKES),
+        (lambda W_K, A: A.T.inverse(), MAKES),
+        (
+            lambda W_K, A: torch.linalg.inv(A).T @ W_K,
+            "With W_K (5, 3), A (3, 3) your function raised RuntimeError: mat1 and mat2 shapes "
+            "cannot be multiplied (3x3 and 5x3). Does one need to be transposed, or is a row "
+            "missing?",
+        ),
+    ],
+)
+
+
+# --- Parameters and scores ------------------------------------------------------------------
+
+LONGER = "Parameters are learned once: how long a phrase is does not change them." + SECTION_2
+PAIRS = "Each of the 10 words gives a score to every word, itself included." + SECTION_2
+ONE_NUMBER = "A score is one number, whatever the width of queries and keys." + SECTION_2
+COMPUTED = "Those are parameters: scores are computed, one for each pair of words." + SECTION_2
+
+PARAMETERS_AND_SCORES = Answers(
+    right=[(66, 100), (66.0, 100.0), (torch.tensor(66), 10**2), (np.int64(66), np.float64(100))],
+    wrong=[
+        ((660, 100), LONGER),
+        ((6600, 100), LONGER),
+        ((42, 100), "W_K has parameters, too: as many as W_Q." + SECTION_2),
+        ((48, 100), "W_V has parameters, too: D · d_v." + SECTION_2),
+        ((72, 100), "d_v is the width of the values: W_V has D · d_v numbers." + SECTION_2),
+        ((77, 100), "W_Q, W_K and W_V have no biases here." + SECTION_2),
+        ((11, 100), "Each matrix has D rows: multiply by D, do not add." + SECTION_2),
+        ((66, 66), COMPUTED),
+        ((66, 45), PAIRS),
+        ((66, 90), PAIRS),
+        ((66, 10), PAIRS),
+        ((66, 400), ONE_NUMBER),
+        ((67, 100), "The number of parameters is 67, which is not right." + SECTION_2),
+    ],
+)
+
+
 ANSWERS = {
     "scores": SCORES,
     "bank_asks_for_money": BANK_ASKS_FOR_MONEY,
@@ -397,4 +482,6 @@ ANSWERS = {
     "what_moves": WHAT_MOVES,
     "bank_ignores_money": BANK_IGNORES_MONEY,
     "look_for": LOOK_FOR,
+    "same_scores": SAME_SCORES,
+    "parameters_and_scores": PARAMETERS_AND_SCORES,
 }

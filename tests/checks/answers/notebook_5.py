@@ -5,16 +5,861 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from answers import Answers
-from attnlab import attention, merge_heads, rope, split_heads
+from attnlab import attention, causal_mask, merge_heads, rope, sinusoidal_positions, split_heads
 
 SECTION_1, SECTION_2, SECTION_3 = " See section 1.", " See section 2.", " See section 3."
+SECTION_4 = " See section 4."
 
 
 def pointing(where, wrong):
     return [(answer, message + where) for answer, message in wrong]
 
+
+# --- Multi-head attention as a class --------------------------------------------------------
+
+
+class Heads(nn.Module):
+    """A right answer, one method for each step that a wrong one changes."""
+
+    def __init__(self, width, n_heads):
+        super().__init__()
+        if width % n_heads:
+            raise ValueError(f"{n_heads} heads do not divide {width}")
+        self.n_heads = n_heads
+        for name in ("w_q", "w_k", "w_v", "w_o"):
+            setattr(self, name, self.linear(width))
+
+    def linear(self, width):
+        return nn.Linear(width, width, bias=False)
+
+    def project(self, x):
+        return self.w_q(x), self.w_k(x), self.w_v(x)
+
+    def split(self, x):
+        return torch.stack(x.chunk(self.n_heads, dim=-1), dim=1)
+
+    def rotate(self, q, k, v):
+        return self.turn(q), self.turn(k), v
+
+    def turn(self, x):
+        return rope(x, torch.arange(x.shape[-2]), layout="half")
+
+    def scores(self, q, k):
+        return q @ k.mT / math.sqrt(k.shape[-1])
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return scores.softmax(dim=-1)
+
+    def join(self, output):
+        return torch.cat(output.unbind(1), dim=-1)
+
+    def mix(self, merged):
+        return self.w_o(merged)
+
+    def forward(self, x, mask=None):
+        q, k, v = self.rotate(*(self.split(y) for y in self.project(x)))
+        return self.mix(self.join(self.weigh(self.scores(q, k), mask) @ v))
+
+
+class OneHeadAfterTheOther(Heads):
+    def forward(self, x, mask=None):
+        q, k, v = self.project(x)
+        d, outputs = q.shape[-1] // self.n_heads, []
+        for h in range(self.n_heads):
+            columns = slice(h * d, (h + 1) * d)
+            rotated = [self.turn(y[..., columns]) for y in (q, k)]
+            outputs.append(attention(*rotated, v[..., columns], mask).output)
+        return self.w_o(torch.cat(outputs, dim=-1))
+
+
+class ByPyTorch(Heads):
+    def forward(self, x, mask=None):
+        q, k, v = (y.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for y in self.project(x))
+        output = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, attn_mask=mask)
+        return self.w_o(output.transpose(1, 2).flatten(2))
+
+
+class ByEinsum(Heads):
+    def forward(self, x, mask=None):
+        q, k, v = (y.unflatten(-1, (self.n_heads, -1)) for y in self.project(x))  # (B, S, H, d)
+        q, k = (self.turn(y.transpose(1, 2)) for y in (q, k))
+        weights = self.weigh(torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5, mask)
+        return self.w_o(torch.einsum("bhij,bjhd->bihd", weights, v).flatten(2))
+
+
+class RotatedByHand(Heads):
+    def turn(self, x):
+        half = x.shape[-1] // 2
+        speeds = 10000.0 ** (-torch.arange(half) / half)
+        angles = torch.arange(x.shape[-2])[:, None] * speeds
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat(
+            [a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1
+        )
+
+
+def no_parameters(self, width, n_heads):
+    nn.Module.__init__(self)
+    self.n_heads = n_heads
+
+
+def other_names(self, width, n_heads):
+    nn.Module.__init__(self)
+    self.n_heads = n_heads
+    self.query, self.key, self.value, self.out = (self.linear(width) for _ in range(4))
+
+
+def narrow(self, width, n_heads):
+    nn.Module.__init__(self)
+    self.n_heads = n_heads
+    self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, 4, bias=False) for _ in range(4))
+
+
+def asserting(self, width, n_heads):
+    assert width % n_heads == 0, "no"
+    Heads.__init__(self, width, n_heads)
+
+
+def careless(self, width, n_heads):
+    Heads.__init__(self, width, n_heads if width % n_heads == 0 else 1)
+
+
+def with_a_buffer(self, width, n_heads):
+    Heads.__init__(self, width, n_heads)
+    if width != 14:
+        self.register_buffer("speeds", torch.ones(width))
+
+
+def without_super(self, width, n_heads):
+    self.n_heads = n_heads
+    self.w_q = self.linear(width)
+
+
+def masked_after(self, scores, mask):
+    weights = scores.softmax(dim=-1)
+    return weights if mask is None else weights * mask
+
+
+def inverted(self, scores, mask):
+    if mask is None:
+        return scores.softmax(dim=-1)
+    return scores.masked_fill(mask, -math.inf).softmax(dim=-1).nan_to_num()
+
+
+def always_causal(self, scores, mask):
+    return Heads.weigh(
+        self, scores.masked_fill(~causal_mask(len(scores.mT[0][0])), -math.inf), mask
+    )
+
+
+def detached(self, x, mask=None):
+    return (
+        self.w_o(Heads.forward(self, x, mask).detach() * 0) + Heads.forward(self, x, mask).detach()
+    )
+
+
+MULTI_HEAD = Answers(
+    right=[Heads, OneHeadAfterTheOther, ByPyTorch, ByEinsum, RotatedByHand],
+    wrong=pointing(
+        SECTION_4,
+        [
+            (type("Changed", (Heads,), change), message)
+            for change, message in [
+                (
+                    {"scores": lambda self, q, k: q @ k.mT},
+                    "The scores are not scaled: divide them by the square root of d_k.",
+                ),
+                (
+                    {"scores": lambda self, q, k: q @ k.mT / math.sqrt(k.shape[-1] * self.n_heads)},
+                    "You scaled by the square root of the whole width: a head is d_k wide.",
+                ),
+                (
+                    {"scores": lambda self, q, k: q @ k.mT / k.shape[-1]},
+                    "You divided by d_k, not by its square root.",
+                ),
+                (
+                    {"scores": lambda self, q, k: k @ q.mT / math.sqrt(k.shape[-1])},
+                    "Queries are rows and keys are columns: yours are swapped.",
+                ),
+                (
+                    {
+                        "split": lambda self, x: x.view(
+                            len(x), self.n_heads, x.shape[1], x.shape[2] // self.n_heads
+                        )
+                    },
+                    "Right shape, but tokens are mixed: split the width first, then swap the axes.",
+                ),
+                (
+                    {"join": lambda self, y: y.reshape(len(y), y.shape[2], -1)},
+                    "The heads are laid side by side wrongly: swap the axes before you reshape.",
+                ),
+                (
+                    {"split": lambda self, x: x[:, None]},
+                    "That is one head of the whole width: split it into n_heads.",
+                ),
+                ({"turn": lambda self, x: x}, "Nothing is rotated: queries and keys need RoPE."),
+                (
+                    {"rotate": lambda self, q, k, v: (self.turn(q), k, v)},
+                    "Only one side is rotated: the score needs the angle between both.",
+                ),
+                (
+                    {"rotate": lambda self, q, k, v: (q, self.turn(k), v)},
+                    "Only one side is rotated: the score needs the angle between both.",
+                ),
+                (
+                    {"rotate": lambda self, *parts: map(self.turn, parts)},
+                    "You rotated the values too: rotate only queries and keys.",
+                ),
+                (
+                    {
+                        "project": lambda self, x: (
+                            self.turn(self.w_q(x)),
+                            self.turn(self.w_k(x)),
+                            self.w_v(x),
+                        ),
+                        "rotate": lambda self, q, k, v: (q, k, v),
+                    },
+                    "You rotated before you split: each head rotates its own pairs.",
+                ),
+                (
+                    {"turn": lambda self, x: rope(x, torch.arange(x.shape[2]))},
+                    'Pairs come from the two halves of a head here: layout="half".',
+                ),
+                (
+                    {"weigh": lambda self, scores, mask: scores.softmax(dim=-1)},
+                    "The mask is not used.",
+                ),
+                (
+                    {"weigh": inverted},
+                    "True means may attend: your mask hides what it should show.",
+                ),
+                (
+                    {"weigh": masked_after},
+                    "You masked after the softmax: a row no longer sums to 1.",
+                ),
+                (
+                    {"weigh": always_causal},
+                    "You added a causal mask of your own: use the one that is given.",
+                ),
+                (
+                    {"mix": lambda self, merged: merged},
+                    "W_O is missing: the heads, side by side again, go through w_o.",
+                ),
+                (
+                    {"project": lambda self, x: (self.w_q(x), self.w_k(x), self.w_k(x))},
+                    "The values have a projection of their own, w_v.",
+                ),
+                (
+                    {"project": lambda self, x: (self.w_q(x), self.w_k(x), x)},
+                    "The values have a projection of their own, w_v.",
+                ),
+                (
+                    {"linear": lambda self, width: nn.Linear(width, width)},
+                    "Your linear layers have a bias: build them with bias=False.",
+                ),
+                (
+                    {"__init__": careless},
+                    "A width that the heads do not divide passes: raise a ValueError in __init__.",
+                ),
+            ]
+        ],
+    )
+    + [
+        (type("Changed", (Heads,), change), message)
+        for change, message in [
+            (
+                {"__init__": other_names},
+                "MyMultiHeadAttention(12, 3) has no parameter w_q.weight: it has query.weight.",
+            ),
+            (
+                {"__init__": no_parameters},
+                "MyMultiHeadAttention(12, 3) has no parameter w_q.weight.",
+            ),
+            (
+                {"__init__": narrow},
+                "In MyMultiHeadAttention(12, 3), w_q.weight has shape (4, 12), expected (12, 12).",
+            ),
+            (
+                {"__init__": with_a_buffer},
+                "MyMultiHeadAttention(12, 3) also has speeds, which the task does not name.",
+            ),
+            (
+                {"__init__": without_super},
+                "MyMultiHeadAttention(12, 3) raised AttributeError: cannot assign module before "
+                "Module.__init__() call. Begin __init__ with super().__init__().",
+            ),
+            (
+                {"__init__": asserting},
+                "MyMultiHeadAttention(14, 4) raised AssertionError: no: it must be a ValueError.",
+            ),
+            (
+                {"forward": detached},
+                "The output is right, but its gradient of w_q.weight is not: leave out detach, "
+                "no_grad and .data.",
+            ),
+        ]
+    ]
+    + [(lambda x, mask: x, "Expected a class that is an nn.Module, got function.")],
+)
+
+# --- The norm and the MLP -------------------------------------------------------------------
+
+
+def norm_in_a_loop(x, weight):
+    rows = [
+        row / torch.sqrt(row @ row / len(row) + 1e-6) * weight for row in x.reshape(-1, len(weight))
+    ]
+    return torch.stack(rows).reshape(x.shape)
+
+
+def root_mean_square(x, **more):
+    return (x**2).mean(dim=-1, keepdim=True, **more).sqrt()
+
+
+RMS_NORM = Answers(
+    right=[
+        lambda x, weight: x / torch.sqrt((x**2).mean(dim=-1, keepdim=True) + 1e-6) * weight,
+        norm_in_a_loop,
+        lambda x, weight: weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6),
+        lambda x, weight: F.rms_norm(x.double(), weight.shape, weight.double(), eps=1e-6),
+        lambda x, weight: (
+            x
+            / (torch.einsum("...d,...d->...", x, x) / len(weight) + 1e-6)[..., None] ** 0.5
+            @ torch.diag(weight)
+        ),
+    ],
+    wrong=pointing(
+        SECTION_4,
+        [
+            (
+                lambda x, w: F.layer_norm(x, w.shape, w, eps=1e-6),
+                "You subtract the mean, as LayerNorm does: RMSNorm does not.",
+            ),
+            (
+                lambda x, w: (
+                    (y := x - x.mean(-1, keepdim=True))
+                    / torch.sqrt((y * y).mean(-1, keepdim=True) + 1e-6)
+                    * w
+                ),
+                "You subtract the mean, as LayerNorm does: RMSNorm does not.",
+            ),
+            (
+                lambda x, w: x / x.std(dim=-1, keepdim=True) * w,
+                "You divide by the standard deviation: the mean is not subtracted, here neither.",
+            ),
+            (
+                lambda x, w: x / root_mean_square(x) * w,
+                "Without the 1e-6 a row of tiny numbers becomes large: add it under the root.",
+            ),
+            (
+                lambda x, w: w * x / (root_mean_square(x) + 1e-6),
+                "The 1e-6 is added to the mean of the squares, before the root.",
+            ),
+            (
+                lambda x, w: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True) * w,
+                "You divide by the length: the root of the mean of the squares, not of their sum.",
+            ),
+            (
+                lambda x, w: x / ((x * x).mean(dim=-1, keepdim=True) + 1e-6) * w,
+                "You divide by the mean square: take its root.",
+            ),
+            (
+                lambda x, w: x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + 1e-6),
+                "The columns are not multiplied by weight.",
+            ),
+            (
+                lambda x, w: x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + 1e-6) + w,
+                "You added weight: multiply by it.",
+            ),
+            (
+                lambda x, w: x / torch.sqrt((x * x).mean() + 1e-6) * w,
+                "One mean for all rows: each token has its own, over dim=-1 with keepdim=True.",
+            ),
+            (
+                lambda x, w: x / torch.sqrt((x * x).mean(dim=1, keepdim=True) + 1e-6) * w,
+                "You took the mean over the tokens: take it over the width, dim=-1.",
+            ),
+        ],
+    )
+    + [
+        (
+            lambda x, w: x / torch.sqrt((x * x).mean(dim=-1) + 1e-6) * w,
+            "With x (2, 3, 5), weight (5,) your function raised RuntimeError: The size of "
+            "tensor a (5) must match the size of tensor b (3) at non-singleton dimension 2. "
+            "Compare the shapes from the right. Did you mean @ instead of *?",
+        )
+    ],
+)
+
+
+def mlp(x, gate_up, down, inner):
+    gate, up = (x @ gate_up.T).chunk(2, dim=-1)
+    return inner(gate, up) @ down.T
+
+
+def token_by_token(x, gate_up, down):
+    hidden, out = down.shape[1], torch.zeros_like(x)
+    for b in range(x.shape[0]):
+        for s in range(x.shape[1]):
+            gate, up = gate_up[:hidden] @ x[b, s], gate_up[hidden:] @ x[b, s]
+            out[b, s] = down @ (gate / (1 + torch.exp(-gate)) * up)
+    return out
+
+
+SWIGLU = Answers(
+    right=[
+        lambda x, gate_up, down: mlp(x, gate_up, down, lambda gate, up: F.silu(gate) * up),
+        token_by_token,
+        lambda x, gate_up, down: mlp(x, gate_up, down, lambda g, up: g * g.sigmoid() * up),
+        lambda x, gate_up, down: F.linear(
+            F.silu(x @ gate_up[: len(gate_up) // 2].mT) * (x @ gate_up[len(gate_up) // 2 :].mT),
+            down,
+        ),
+        lambda x, gate_up, down: mlp(
+            x.double(), gate_up.double(), down.double(), lambda g, u: u * F.silu(g)
+        ),
+    ],
+    wrong=pointing(
+        SECTION_4,
+        [
+            (lambda x, gate_up, down, inner=inner: mlp(x, gate_up, down, inner), message)
+            for inner, message in [
+                (
+                    lambda gate, up: gate * F.silu(up),
+                    "Gate and up are swapped: W_gate is the upper half, and silu is taken of it.",
+                ),
+                (
+                    lambda gate, up: torch.sigmoid(gate) * up,
+                    "You took sigmoid: silu(a) is a * sigmoid(a).",
+                ),
+                (lambda gate, up: torch.relu(gate) * up, "You took relu: here it is silu."),
+                (lambda gate, up: F.gelu(gate) * up, "You took gelu: here it is silu."),
+                (
+                    lambda gate, up: gate * up,
+                    "silu is missing: without it, no function but products is in the MLP.",
+                ),
+                (
+                    lambda gate, up: F.silu(gate * up),
+                    "You took silu of the product: take it of the gate alone.",
+                ),
+                (
+                    lambda gate, up: F.silu(gate) * F.silu(up),
+                    "You took silu of both halves: take it of the gate alone.",
+                ),
+                (lambda gate, up: F.silu(gate) + up, "You added gate and up: multiply them."),
+                (lambda gate, up: up, "The gate is missing: multiply up by silu(gate)."),
+                (lambda gate, up: F.silu(gate), "up is missing: multiply silu(gate) by it."),
+            ]
+        ]
+        + [
+            (
+                lambda x, gate_up, down: (
+                    F.silu(x @ gate_up[::2].T) * (x @ gate_up[1::2].T) @ down.T
+                ),
+                "W_gate is the upper half of gate_up: yours are dealt out one by one.",
+            ),
+            (
+                lambda x, gate_up, down: mlp(
+                    x, gate_up, torch.eye(down.shape[1]), lambda g, u: F.silu(g) * u
+                ),
+                "W_down is missing: bring the result back to width D.",
+            ),
+        ],
+    )
+    + [
+        (
+            lambda x, gate_up, down: x @ gate_up,
+            "With x (2, 3, 5), gate_up (14, 5), down (5, 7) your function raised RuntimeError: "
+            "mat1 and mat2 shapes cannot be multiplied (6x5 and 14x5). "
+            "Does one need to be transposed, or is a row missing?",
+        )
+    ],
+)
+
+# --- The block and the stack ----------------------------------------------------------------
+
+
+def norm(x, weight):
+    return RMS_NORM.right[0](x, weight)
+
+
+class OneBlock(nn.Module):
+    """A right answer, one method for each step that a wrong one changes."""
+
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.attention_norm = nn.Parameter(torch.ones(width))
+        self.attention = Heads(width, n_heads)
+        self.mlp_norm = nn.Parameter(torch.ones(width))
+        self.gate_up = nn.Linear(width, 8 * width, bias=False).weight
+        self.down = nn.Linear(4 * width, width, bias=False).weight
+
+    def mlp(self, x):
+        return SWIGLU.right[0](x, self.gate_up, self.down)
+
+    def first(self, x, mask):
+        return x + self.attention(norm(x, self.attention_norm), mask)
+
+    def last(self, x):
+        return x + self.mlp(norm(x, self.mlp_norm))
+
+    def forward(self, x, mask=None):
+        return self.last(self.first(x, mask))
+
+
+class InOneLine(OneBlock):
+    def forward(self, x, mask=None):
+        return (y := x + self.attention(norm(x, self.attention_norm), mask)) + self.mlp(
+            norm(y, self.mlp_norm)
+        )
+
+
+class WithRoomForMore(OneBlock):
+    def __init__(self, width, n_heads):
+        super().__init__(width, n_heads)
+        self.attention, self.parts = ByPyTorch(width, n_heads), 2
+        self.gate_up = nn.Parameter(torch.zeros(2 * 4 * width, width))
+
+    def forward(self, x, mask=None):
+        residual = x
+        x = F.rms_norm(x, x.shape[-1:], self.attention_norm, eps=1e-6)
+        x = residual + self.attention(x, mask=mask)
+        residual = x
+        x = F.rms_norm(x, x.shape[-1:], self.mlp_norm, eps=1e-6)
+        gate, up = F.linear(x, self.gate_up).chunk(self.parts, dim=-1)
+        return residual + F.linear(F.silu(gate) * up, self.down)
+
+
+class SentenceBySentence(OneBlock):
+    def forward(self, x, mask=None):
+        return torch.cat([super(SentenceBySentence, self).forward(y[None], mask) for y in x])
+
+
+def post_norm(self, x, mask=None):
+    x = norm(x + self.attention(x, mask), self.attention_norm)
+    return norm(x + self.mlp(x), self.mlp_norm)
+
+
+def normed_outputs(self, x, mask=None):
+    x = x + norm(self.attention(x, mask), self.attention_norm)
+    return x + norm(self.mlp(x), self.mlp_norm)
+
+
+def normed_path(self, x, mask=None):
+    x = norm(x, self.attention_norm)
+    x = x + self.attention(x, mask)
+    x = norm(x, self.mlp_norm)
+    return x + self.mlp(x)
+
+
+def layers_with_a_bias(self, width, n_heads):
+    OneBlock.__init__(self, width, n_heads)
+    self.extra = nn.Linear(width, width)
+
+
+def norms_that_are_not_learned(self, width, n_heads):
+    OneBlock.__init__(self, width, n_heads)
+    del self.mlp_norm
+    self.register_buffer("mlp_norm", torch.ones(width))
+
+
+def norms_that_are_no_parameters(self, width, n_heads):
+    OneBlock.__init__(self, width, n_heads)
+    del self.mlp_norm
+    self.mlp_norm = torch.ones(width)
+
+
+BLOCK = Answers(
+    right=[OneBlock, InOneLine, WithRoomForMore, SentenceBySentence],
+    wrong=pointing(
+        SECTION_4,
+        [
+            (type("Changed", (OneBlock,), change), message)
+            for change, message in [
+                (
+                    {"forward": post_norm},
+                    "You normalise after the sum, as in 2017: here it is before attention and MLP.",
+                ),
+                (
+                    {"forward": normed_outputs},
+                    "You normalise what attention and MLP give: normalise what goes into them.",
+                ),
+                (
+                    {"forward": normed_path},
+                    "You normalise the residual path itself: add to x as it was.",
+                ),
+                (
+                    {"first": lambda self, x, m: self.attention(norm(x, self.attention_norm), m)},
+                    "The residual path around attention is missing: x + attention(...).",
+                ),
+                (
+                    {"last": lambda self, x: self.mlp(norm(x, self.mlp_norm))},
+                    "The residual path around the MLP is missing: x + swiglu(...).",
+                ),
+                (
+                    {
+                        "first": lambda self, x, m: self.attention(norm(x, self.attention_norm), m),
+                        "last": lambda self, x: self.mlp(norm(x, self.mlp_norm)),
+                    },
+                    "Both residual paths are missing: add each result to x.",
+                ),
+                (
+                    {"first": lambda self, x, mask: x + self.attention(x, mask)},
+                    "What goes into attention is not normalised.",
+                ),
+                (
+                    {"last": lambda self, x: x + self.mlp(x)},
+                    "What goes into the MLP is not normalised.",
+                ),
+                (
+                    {
+                        "first": lambda self, x, mask: x + self.attention(x, mask),
+                        "last": lambda self, x: x + self.mlp(x),
+                    },
+                    "Nothing is normalised: attention and MLP each get a normalised x.",
+                ),
+                (
+                    {
+                        "first": lambda self, x, m: x + self.attention(norm(x, self.mlp_norm), m),
+                        "last": lambda self, x: x + self.mlp(norm(x, self.attention_norm)),
+                    },
+                    "The two norms are swapped: attention_norm comes first.",
+                ),
+                (
+                    {"last": lambda self, x: x + self.mlp(norm(x, self.attention_norm))},
+                    "One norm is used twice: attention and MLP have their own.",
+                ),
+                (
+                    {
+                        "forward": lambda self, x, mask=None: (
+                            x
+                            + self.attention(norm(x, self.attention_norm), mask)
+                            + self.mlp(norm(x, self.mlp_norm))
+                        )
+                    },
+                    "The MLP gets the first x: it comes after attention and gets x + "
+                    "attention(...).",
+                ),
+                (
+                    {"forward": lambda self, x, mask=None: self.first(self.last(x), mask)},
+                    "The MLP comes first: here attention does.",
+                ),
+                (
+                    {"forward": lambda self, x, mask=None: self.last(self.first(x, None))},
+                    "The mask is not handed to attention.",
+                ),
+                ({"last": lambda self, x: x}, "The MLP is missing."),
+                ({"first": lambda self, x, mask: x}, "Attention is missing."),
+                (
+                    {"__init__": layers_with_a_bias},
+                    "Your linear layers have a bias: build them with bias=False.",
+                ),
+            ]
+        ],
+    )
+    + [
+        (type("Changed", (OneBlock,), change), message)
+        for change, message in [
+            (
+                {"__init__": norms_that_are_not_learned},
+                "In MyBlock(12, 3), mlp_norm is not learned: make it an nn.Parameter.",
+            ),
+            (
+                {"__init__": norms_that_are_no_parameters},
+                "MyBlock(12, 3) has no parameter mlp_norm.",
+            ),
+            (
+                {
+                    "first": lambda self, x, mask: (
+                        x + OneBlock.first(self, x, mask).detach() - x.detach()
+                    )
+                },
+                "The output is right, but its gradient of attention_norm is not: leave out detach, "
+                "no_grad and .data.",
+            ),
+        ]
+    ],
+)
+
+
+class Decoder(nn.Module):
+    """A right answer, one method for each step that a wrong one changes."""
+
+    def __init__(self, vocab_size, width, n_heads, n_layers, max_length):
+        super().__init__()
+        self.vocab_size, self.max_length = vocab_size, max_length
+        self.emb = nn.Embedding(vocab_size, width)
+        self.blocks = nn.ModuleList([OneBlock(width, n_heads) for _ in range(n_layers)])
+        self.norm = nn.Parameter(torch.ones(width))
+        self.lm_head = nn.Linear(width, vocab_size, bias=False)
+
+    def embed(self, ids):
+        return self.emb(ids)
+
+    def mask(self, n):
+        return torch.ones(n, n).tril().bool()
+
+    def order(self):
+        return list(self.blocks)
+
+    def head(self, x):
+        return self.lm_head(norm(x, self.norm))
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for block in self.order():
+            x = block(x, self.mask(ids.shape[1]))
+        return self.head(x)
+
+
+class Unrolled(Decoder):
+    def forward(self, ids):
+        def up_to(n):
+            return (
+                self.blocks[n - 1](up_to(n - 1), causal_mask(ids.shape[1])) if n else self.emb(ids)
+            )
+
+        return self.head(up_to(len(self.blocks)))
+
+
+class OneHot(Decoder):
+    def embed(self, ids):
+        return F.one_hot(ids, self.vocab_size).float() @ self.emb.weight
+
+
+class Prefixes(Decoder):
+    def forward(self, ids):
+        ends = [super(Prefixes, self).forward(ids[:, : n + 1])[:, -1] for n in range(ids.shape[1])]
+        return torch.stack(ends, dim=1)
+
+
+class Sequential(Decoder):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.blocks = nn.Sequential(*self.blocks)
+
+
+def blocks_in_a_list(self, *sizes):
+    Decoder.__init__(self, *sizes)
+    kept = list(self.blocks)
+    del self.blocks
+    self.blocks = kept
+
+
+def silent_about_length(self, *sizes):
+    Decoder.__init__(self, *sizes)
+    del self.max_length
+
+
+def tied(self, x):
+    return norm(x, self.norm) @ self.emb.weight.T
+
+
+def with_positions(self, ids):
+    x = self.emb(ids)
+    return x + sinusoidal_positions(*x.shape[1:])
+
+
+def norm_between(self, ids):
+    x = self.emb(ids)
+    for block in self.blocks:
+        x = norm(block(x, self.mask(ids.shape[1])), self.norm)
+    return self.lm_head(x)
+
+
+TRANSFORMER = Answers(
+    right=[Decoder, Unrolled, OneHot, Prefixes, Sequential],
+    wrong=pointing(
+        SECTION_4,
+        [
+            (type("Changed", (Decoder,), change), message)
+            for change, message in [
+                (
+                    {"mask": lambda self, n: None},
+                    "The causal mask is missing: each position may see itself and those before it.",
+                ),
+                (
+                    {"mask": lambda self, n: torch.ones(n, n).triu().bool()},
+                    "Your mask hides the past: True means may attend, and the past may be seen.",
+                ),
+                (
+                    {"head": lambda self, x: self.lm_head(x)},
+                    "The head comes before the norm: normalise what the last block gives, then the "
+                    "head.",
+                ),
+                (
+                    {
+                        "embed": lambda self, ids: norm(self.emb(ids), self.norm),
+                        "head": lambda self, x: self.lm_head(x),
+                    },
+                    "The norm belongs after the last block: yours is before the first.",
+                ),
+                (
+                    {"forward": norm_between},
+                    "The norm belongs after the last block alone: blocks have norms of their own.",
+                ),
+                (
+                    {"order": lambda self: self.blocks[-1:]},
+                    "Only one block is used: x goes through all of them.",
+                ),
+                (
+                    {"order": lambda self: self.blocks[:1]},
+                    "Only one block is used: x goes through all of them.",
+                ),
+                (
+                    {"order": lambda self: [self.blocks[0] for _ in self.blocks]},
+                    "The same block is used again and again: each has its own parameters.",
+                ),
+                (
+                    {"order": lambda self: reversed(self.blocks)},
+                    "The blocks come in the wrong order: the first one first.",
+                ),
+                (
+                    {"order": lambda self: []},
+                    "The blocks are missing: you predict from the embeddings.",
+                ),
+                (
+                    {"head": lambda self, x: Decoder.head(self, x).softmax(dim=-1)},
+                    "Those are probabilities: return the logits, without a softmax.",
+                ),
+                (
+                    {"head": lambda self, x: Decoder.head(self, x)[:, -1]},
+                    "Only the last position: return logits for every position.",
+                ),
+                (
+                    {"embed": with_positions},
+                    "You add positions: the blocks rotate queries and keys already.",
+                ),
+                (
+                    {"head": tied},
+                    "The head has parameters of its own, lm_head: yours is the embedding table.",
+                ),
+                (
+                    {"head": lambda self, x: norm(x, self.norm)},
+                    "lm_head is missing: from width D to a logit for each word.",
+                ),
+            ]
+        ],
+    )
+    + [
+        (type("Changed", (Decoder,), change), message)
+        for change, message in [
+            (
+                {"__init__": blocks_in_a_list},
+                "MyTransformer(7, 12, 3, 2, 9) has no parameter blocks.0.attention_norm.",
+            ),
+            (
+                {"__init__": silent_about_length},
+                "The logits are right, but the model has no max_length: self.max_length = ...",
+            ),
+        ]
+    ],
+)
 
 # --- Split, and turn one pair ---------------------------------------------------------------
 
@@ -487,6 +1332,11 @@ ROPE_ATTENTION = Answers(
 )
 
 ANSWERS = {
+    "multi_head": MULTI_HEAD,
+    "rms_norm": RMS_NORM,
+    "swiglu": SWIGLU,
+    "block": BLOCK,
+    "transformer": TRANSFORMER,
     "split": SPLIT,
     "rotate_pair": ROTATE_PAIR,
     "merge": MERGE,
