@@ -41,7 +41,7 @@ endef
 # The tests that `make check` runs. (-n 2: in two processes.)
 QUICK = src tests/ground tests/data tests/checks tests/course/test_pairs.py tests/course/test_notebook_files.py
 
-.PHONY: help lab edit handout site test-site check test types notebooks tamper bench format clean
+.PHONY: help lab edit handout site slides test-site check test types notebooks tamper bench format clean
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -56,6 +56,9 @@ handout: $(SETUP:=-lab) ## write the notebooks for a class, without solutions, t
 
 site: $(SETUP:=-site) ## build the course's web site, the teacher's page and the worksheet in build/site/ (SITE_URL=address)
 	$(PY) .site --url "$(SITE_URL)"
+
+slides: $(SETUP:=-site) ## write a deck of slides of each notebook, with notes for the speaker, to build/slides/
+	$(PY) .slides
 
 check: $(SETUP:=-test) ## check what matters most, in less than a minute: style, types, unit tests, pairs of files
 	$(call each,'ruff check' 'ruff format --check' mypy 'pytest -q -n 2 $(QUICK)')

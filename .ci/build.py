@@ -19,7 +19,10 @@ SOURCES = [
     ".site/*.*",
     ".site/pages/*",
     ".site/static/*",
+    ".slides/*.*",
+    ".slides/deck/*",
     ".readme/*",
+    ".slides/**/*.*",
     "Makefile",
     "environment.yml",
 ]

@@ -18,7 +18,7 @@
 # - say what happens to a word that may attend to nothing.
 #
 # **Builds on** [notebook 2](02_queries_keys_values.ipynb): scores are Q Kᵀ, rows are queries, columns are keys.
-# **Takes** about 40 minutes; there are stopping points on the way.
+# **Takes** about 50 minutes; there are stopping points on the way.
 
 # %% [markdown]
 # **Two questions from before.** Answer in your head, then unfold.
@@ -45,6 +45,7 @@ except ModuleNotFoundError:
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from attnlab import attention, causal_mask, checks, padding_mask
 from attnlab.checks import assert_close
@@ -130,9 +131,9 @@ sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 measured = torch.stack([twenty_variances(d_k) for d_k in sizes])  # (10, 20)
 picture, axes = plots.panels(1, width=5)
 log = {"xscale": "log", "yscale": "log", "xlim": (2, 1024), "ylim": (1, 2000)}
-line = plots.curves(axes, ["measured", "d_k"], "Variance of q · k", "d_k", "variance", **log)
+line = plots.curves(axes, ["d_k"], "Variance of q · k: band, and d_k", "d_k", "variance", **log)
 line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
-line.update(x=sizes, measured=measured.mean(dim=1), d_k=sizes)
+line.update(x=sizes, d_k=sizes)
 picture
 
 # %% What is behind it: a typical score jupyter={"source_hidden": true} tags=["reveal"]
@@ -140,9 +141,9 @@ picture
 score_vote.reveal(
     f"{measured[sizes.index(64)].mean() ** 0.5:.0f}",
     """
-The band spans twenty measurements of two hundred random pairs each, and the line of their means lies on that of d_k.
+The band spans twenty measurements of two hundred random pairs each, around the line of d_k.
 The variance is d_k, so a typical raw score is √d_k away from 0: 8 at d_k = 64.
-Dividing by √d_k brings it back to about 1, **whatever the width**.
+Dividing by √d_k brings it back to about 1, whatever the width, **as long as the components are independent**: so it is when training begins.
 """,
 )
 
@@ -255,13 +256,13 @@ def show(d_k, scale):
     weights.update(steps.weights[0, 0])
     numbers.update([largest, sensitivity])
     result = f"largest attention weight **{largest:.2f}**, sensitivity **{sensitivity:.2f}**"
-    return f"d_k = {d_k}, scores times {scale}: {result}."
+    return f"d_k = {d_k}, scores times {scale}: {result}.", d_k == 512 and scale == "1/√d_k"
 
 
 width_and_scale_explorer = Explorer(
     picture,
     show,
-    goal="Kill the sensitivity in two different ways at d_k = 512, then bring it back.",
+    goal="At d_k = 512, let the sensitivity die in two different ways. Then bring it back.",
     d_k=choice([2, 8, 32, 128, 512], label="d_k"),
     scale=choice(["1", "1/√d_k", "1/d_k"]),
 )
@@ -274,12 +275,23 @@ width_and_scale_explorer.stills(
 
 # %% [markdown]
 # **Where the argument ends.** It assumes independent components with mean 0.
-# If q and k are alike, the score has a mean too: for q = k it is about d_k, so at d_k = 512 it is still above 20 after scaling.
+# Training makes queries and keys *alike* where they are to meet. Then a score has a mean that grows with d_k itself, and no longer with its root:
+
+# %% Queries and keys that are alike
+generator = torch.Generator().manual_seed(1)
+for d_k in (8, 64, 512):
+    k, noise = torch.randn(2, 20_000, d_k, generator=generator)
+    q = 0.3 * k + (1 - 0.3**2) ** 0.5 * noise  # each component correlated by 0.3
+    mean = (q * k).sum(dim=-1).mean().item()
+    print(f"d_k = {d_k:3}: mean score / √d_k {mean / d_k**0.5:.1f}, / d_k {mean / d_k:.1f}")
+
+# %% [markdown]
+# Dividing by d_k would hold that mean still, and would make independent scores vanish. √d_k is the right start; what comes after it, training has to learn.
 #
 # Large models run several attentions side by side, called **heads**, each on a part of the width (notebook 5).
 # Then d_k is the width of *one head*, not the model width.
 #
-# *Stopping point: about 18 minutes.*
+# *Stopping point: about 19 minutes.*
 
 # %% [markdown]
 # ## 2. The causal mask: do not look ahead
@@ -290,7 +302,11 @@ width_and_scale_explorer.stills(
 #
 # A forbidden score is replaced by −∞, *before* the softmax, which then gives it exactly nothing.
 # Not by 0: a score of 0 still gets a share. And not after the softmax: the row would no longer sum to 1.
-# One can write that as filling in, or as adding a matrix M of 0 and −∞: the result is the same.
+#
+# > **Box: −∞ in code.** `torch.inf` is a number for the computer: e^−∞ is 0, and −∞ plus anything is −∞. `scores.masked_fill(~allowed, -torch.inf)` writes it wherever `allowed` is False; `~` swaps True and False.
+#
+# Three notations say the same, and each is in use: *boolean* (True: may), *0 and 1* (0: blocked), and *additive*, a matrix M of 0 and −∞ that is added to the scores.
+# The grid of who looks at whom, and how much, is called the attention **pattern**.
 
 # %% Vote: the score that goes jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -298,7 +314,7 @@ crossed_vote = predict(
     "Which of the four scores of “river bank” does a causal mask cross out?",
     {
         "row bank, column river": "That is bank looking back: rows are queries, and river is its past.",
-        "row river, column bank": "",
+        "row river, column bank": "The query is river, and the key bank comes after it.",
         "both: they must not see each other": "bank may look back at river, which stands before it.",
     },
     key="row river, column bank",
@@ -309,7 +325,9 @@ crossed_vote
 allowed = causal_mask(2)  # (S_q, S_k), True on and below the diagonal
 filled = scaled.masked_fill(~allowed, -torch.inf)  # (S, S)
 M = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
-assert_close(filled, scaled + M)
+assert_close(filled, scaled + M)  # additive
+ones_and_zeros = torch.tensor([[1, 0], [1, 1]])  # 0: blocked, as in many texts
+assert torch.equal(ones_and_zeros.bool(), allowed) and torch.equal(ones_and_zeros.log(), M)
 
 steps = attention(X, X, X, allowed)
 assert_close(steps.masked, filled)  # the package does the same
@@ -382,11 +400,11 @@ edit_vote.reveal(
 # In an **encoder**, which reads finished text, that is wanted: no causal mask, every word sees every other, however far.
 #
 # **Why mask in training, when the whole text is there?**
-# Because one pass predicts the next word at *every* position at once.
+# Because one pass predicts the next word at *every* position at once: a text of S words gives S examples for the price of one.
 # The word after "river" is the very answer that position is to give; it must not see it.
 # The causal mask matters in training just as much as in writing.
 #
-# *Stopping point: about 28 minutes.*
+# *Stopping point: about 26 minutes.*
 
 # %% [markdown]
 # ## 3. Padding, and the row with nothing to see
@@ -394,6 +412,9 @@ edit_vote.reveal(
 # Sequences of different length are put into one batch by filling up the short ones.
 # What fills them up is called **padding**. It is no text, and nobody should attend to it: a **padding mask** hides it.
 # A causal mask hides the *future*, a padding mask hides the *padding*; a batch may need both, joined by "and".
+#
+# > **Box: broadcasting.** Two tensors of different shape can be joined number by number if, from the right, their sizes are equal or one of them is 1: that one is repeated.
+# > So (S_q, S_k) and (B, 1, S_k) give (B, S_q, S_k). `x[:, None]` puts an axis of size 1 behind the first.
 
 # %% Two masks are joined by "and"
 valid = padding_mask([2, 3], 3)  # (B, 1, S_k): the first phrase has 2 real tokens, the second 3
@@ -438,6 +459,14 @@ print("this course:   ", steps.weights[0].tolist())
 x = left_padded[None]  # (B, S, D)
 torch_output = F.scaled_dot_product_attention(x, x, x, attn_mask=allowed)  # (B, S, D)
 assert_close(steps.output, torch_output[0])
+module = nn.MultiheadAttention(2, 1, bias=False, batch_first=True)
+for needed in (True, False):
+    theirs = module(x, x, x, attn_mask=~allowed, need_weights=needed)[0]
+    print(f"nn.MultiheadAttention, need_weights={needed}:", theirs[0, 0].tolist())
+print("PyTorch", torch.__version__[:4])
+
+# %% Proof: -1e9 on an ordinary row jupyter={"source_hidden": true} tags=["proof"]
+assert torch.equal(naive[1:], large[1:])
 
 # %% Proof: NaN spreads jupyter={"source_hidden": true} tags=["proof"]
 assert (naive @ (naive @ left_padded)).isnan().all()  # the same once more: 0 times NaN is NaN
@@ -450,7 +479,9 @@ masked_vote.reveal(
 Softmax over nothing is 0/0: **NaN**, "not a number", and every sum it enters becomes NaN too.
 Sent through the same attention a second time, it reaches *river* and *bank*, although they give the padding an attention weight of 0.
 The popular fill −1e9 hides the problem: the row spreads *equal attention weights over forbidden keys*.
-PyTorch's `scaled_dot_product_attention` gives zeros, and so do we.
+On an *ordinary* row −1e9 does no harm: in float32 its exponential is exactly 0, as that of −∞.
+PyTorch's `scaled_dot_product_attention` gives zeros, and so do we; its `nn.MultiheadAttention` gives NaN if it is asked for the weights, and zeros if not (version 2.13).
+Every function has its own answer: **look into the documentation** of the one that you call.
 """,
 )
 
@@ -490,7 +521,8 @@ def show(causal, padding, side, last_word):
     output.mark(first)
     blind = [phrase[i] for i in range(3) if not allowed[i].any()]
     blind = f" Nothing to attend to: {blind[0]}." if blind else ""
-    return f"The output of the first river is **[{river[0]:.3f}, {river[1]:.3f}]**.{blind}"
+    sentence = f"The output of the first river is **[{river[0]:.3f}, {river[1]:.3f}]**.{blind}"
+    return sentence, bool(blind)
 
 
 masks_explorer = Explorer(
@@ -512,8 +544,8 @@ masks_explorer.stills({"causal": False, "last_word": "money"}, {"side": "left", 
 #
 # ### What it costs
 #
-# The grid of attention weights has one entry per query and key, S_q · S_k of them, for every head.
-# Twice the text, four times the entries.
+# The attention pattern has one entry per query and key, S_q · S_k of them, for every head.
+# Twice the text, four times the entries: **O(S²)**.
 
 # %% The price of everyone looking at everyone
 for n_tokens in (2, 256, 2048):
@@ -531,8 +563,6 @@ for n_tokens in (2, 256, 2048):
 # <details><summary>Hint 2: method</summary>
 # Make a boolean table that is True where j is larger than i (triu with diagonal=1 leaves those), and fill −∞ there.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 3.1 tags=["exercise"]
@@ -563,8 +593,6 @@ checks.causal_scores(causal_scores_solution)
 # <details><summary>Hint 2: method</summary>
 # The width of one head is 768 divided by 12. Divide by its square root; asked is the factor.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 # %% Exercise 3.2 tags=["exercise"]
 my_scale = ...  # your number here
@@ -581,7 +609,7 @@ checks.head_scale((768 / 12) ** -0.5)
 #
 # - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the attention weights, the same at every width.
 # - A mask puts −∞ where a query may not look, before the softmax. True means "may attend".
-# - A causal mask hides the future, a padding mask the padding. A row that sees nothing gives zeros here and in PyTorch; a plain softmax gives NaN.
+# - A causal mask hides the future, a padding mask the padding. A row that sees nothing gives NaN with a plain softmax, zeros here and in `scaled_dot_product_attention`.
 #
 # **Next:** [4 · Softmax and values](04_softmax_and_values.ipynb)
 
@@ -632,7 +660,7 @@ assert attention(*[half[None]] * 3, torch.tensor([[False]])).output.isfinite().a
 # %% Two conventions tags=["further"]
 x = X[None]  # (B, S, D)
 keep = causal_mask(2)
-module = torch.nn.MultiheadAttention(2, 1, bias=False, batch_first=True)
+module = nn.MultiheadAttention(2, 1, bias=False, batch_first=True)
 weights_if_inverted = module(x, x, x, attn_mask=~keep)[1]
 print("MultiheadAttention with ~mask hides the future:", bool(weights_if_inverted[0, 0, 1] == 0))
 
@@ -643,27 +671,53 @@ ours = attention(query, keys, values, causal_mask(1, 3)).output
 print("one new query, three keys:", "is_causal", top_left.item(), "  causal_mask", ours.item())
 
 # %% [markdown] tags=["further"]
+# **Five ways, every mask.** A loop, the matrix product, einsum, `scaled_dot_product_attention` and `nn.MultiheadAttention` agree under every mask that leaves each row something to see.
+
+# %% Five ways under every mask of three words tags=["further"]
+x = torch.randn(3, 4, generator=torch.Generator().manual_seed(2))  # (S, D)
+multi = nn.MultiheadAttention(4, 1, bias=False, batch_first=True)
+with torch.no_grad():  # identity projections
+    multi.in_proj_weight.copy_(torch.eye(4).repeat(3, 1))
+    multi.out_proj.weight.copy_(torch.eye(4))
+agreeing = 0
+for number in range(2**9):
+    mask = torch.tensor([number >> bit & 1 for bit in range(9)], dtype=torch.bool).view(3, 3)
+    if not mask.any(dim=1).all():
+        continue
+    looped = []
+    for i in range(3):
+        exps = [(x[i] @ x[j] / 2).exp() if mask[i, j] else 0 for j in range(3)]
+        looped.append(sum(e * x[j] for j, e in enumerate(exps)) / sum(exps))
+    scores = torch.einsum("id,jd->ij", x, x) / 2  # (S_q, S_k)
+    by_einsum = torch.einsum("ij,jd->id", scores.masked_fill(~mask, -torch.inf).softmax(-1), x)
+    product = (x @ x.T / 2).masked_fill(~mask, -torch.inf).softmax(dim=-1) @ x
+    fused = F.scaled_dot_product_attention(x[None], x[None], x[None], attn_mask=mask)[0]
+    module_output = multi(x[None], x[None], x[None], attn_mask=~mask)[0][0]
+    for other in (by_einsum, product, fused, module_output, attention(x, x, x, mask).output):
+        assert_close(torch.stack(looped), other)
+    agreeing += 1
+print(f"{agreeing} masks, all agree")
+
+# %% [markdown] tags=["further"]
 # ### More exercises
 #
 # **Exercise 3.3, half-filled.** Phrases that are to be continued are padded on the **left**, so that all last words stand together.
 # `lengths` `(B,)` counts the real words of each phrase, `size` is S.
 # Return one mask `(B, S, S)` that hides the future *and* the padding; True means "may attend".
+# `valid = torch.arange(size) >= size - lengths[:, None]` is `(B, S)` and True for the real words.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Two masks, and a place is open only where both open it. Is padding something nobody may ask, or something that may not ask?
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# causal_mask(size) is (S_q, S_k), real is (B, S_k). Give real an axis for the queries, of size 1, and join them by &.
+# With B = 2 and size 3, valid[:, None] is (2, 1, 3) and causal_mask(3) is (3, 3): joined by & they give (2, 3, 3). The mask of a phrase with one real word is then False everywhere but in its last place.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 3.3 tags=["exercise", "further"]
 def my_both_masks(lengths, size):
-    real = torch.arange(size) >= size - lengths[:, None]  # (B, S_k): True for real words
-    return real & ...  # (B, S_q, S_k): mind the axes
+    return ...  # (B, S_q, S_k): mind the axes
 
 
 checks.both_masks(my_both_masks)
@@ -672,8 +726,8 @@ checks.both_masks(my_both_masks)
 # %% Exercise 3.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def both_masks_solution(lengths, size):
-    real = torch.arange(size) >= size - lengths[:, None]  # (B, S_k)
-    return causal_mask(size) & real[:, None]  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
+    valid = torch.arange(size) >= size - lengths[:, None]  # (B, S_k)
+    return causal_mask(size) & valid[:, None]  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
 
 
 checks.both_masks(both_masks_solution)
@@ -690,8 +744,6 @@ checks.both_masks(both_masks_solution)
 # <details><summary>Hint 2: method</summary>
 # There True means "ignore". A boolean mask is inverted by ~.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 3.4 tags=["exercise", "further"]
@@ -701,8 +753,7 @@ def with_a_bug(lengths, size):
 
 padded = torch.stack([*X, torch.zeros(2)])[None]  # (B, S, D) = (1, 3, 2): river, bank, padding
 keys = with_a_bug([2], 3)  # (B, S_k)
-# for one phrase, key_padding_mask does this: the same keys for every query (and it starts faster)
-weights = module(padded, padded, padded, attn_mask=keys.expand(3, 3))[1]  # (B, S_q, S_k)
+weights = module(padded, padded, padded, key_padding_mask=keys)[1]  # (B, S_q, S_k)
 print("river gives the padding", weights[0, 0, 2].item())
 
 
@@ -719,7 +770,7 @@ def padding_solution(lengths, size):
     return ~padding_mask(lengths, size)[:, 0]  # (B, S)
 
 
-weights = module(padded, padded, padded, attn_mask=padding_solution([2], 3).expand(3, 3))[1]
+weights = module(padded, padded, padded, key_padding_mask=padding_solution([2], 3))[1]
 print("river gives the padding", weights[0, 0, 2].item())
 checks.filler_for_multihead(padding_solution)
 
@@ -736,8 +787,6 @@ checks.filler_for_multihead(padding_solution)
 # <details><summary>Hint 2: method</summary>
 # Those places form the first diagonal above the main one: allowed.diagonal(offset=1), or a loop over allowed[i, i + 1]. Count the True ones.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 # %% Vote: who reads the answer jupyter={"source_hidden": true} tags=["predict", "further"]
 # Vote before you unfold: the reasons stand in here
@@ -792,8 +841,6 @@ leak_vote.reveal(
 # <details><summary>Hint 2: method</summary>
 # Fill with −∞, softmax along the keys, and then put zeros where nothing may be: this second fill removes the NaN of the empty row.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
 # %% Exercise 3.6 tags=["exercise", "further"]

@@ -13,12 +13,12 @@
 # And once they are found, how does a model write text without computing everything again for each word?
 #
 # **Afterwards you can**
-# - train a model with one attention head, and say what its loss curve shows;
-# - say why a large attention weight does not explain a prediction;
+# - train a model, your own transformer among them, and say what its loss curve shows;
+# - look at trained heads, take them out, and say why a large attention weight does not explain a prediction;
 # - write with a KV cache, say why it is exact, and compute how much memory it takes.
 #
 # **Builds on** [notebook 4](04_softmax_and_values.ipynb) (the attention step) and [notebook 5](05_heads_and_positions.ipynb) (heads, blocks, RoPE).
-# **Takes** about 45 minutes in two halves: *train* (25), then *generate* (20).
+# **Takes** about 60 minutes, with stopping points: *train*, *look inside*, then *generate*.
 
 # %% [markdown]
 # **Two questions from before.** Answer in your head, then unfold.
@@ -51,6 +51,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from attnlab import (
     KVCache,
@@ -65,7 +66,7 @@ from attnlab import (
     train,
 )
 from attnlab.checks import assert_close
-from attnlab.data import TOY_WORDS, corpus, decode, encode, toy_task
+from attnlab.data import TOY_WORDS, corpus, decode, encode, recorded_ladder, toy_task
 from attnlab.lab import Explorer, choice, plots, predict, progress, slider, toggle
 from attnlab.model import rms_norm
 from attnlab.training import evaluate, seeded, train_seeds, training_steps
@@ -148,10 +149,18 @@ start = seeded(TinyCausalAttention, 42)(inputs)[:, -1].softmax(dim=-1)  # (B, vo
 start_vote.reveal(
     "worse" if losses[0] > math.log(5) else "better",
     f"""
-It starts at {losses[0]:.4f}: this start gives *river* {start[:, 0].mean():.2f}, which is never right. Other seeds can be luckier.
+It starts at {losses[0]:.4f}: this start gives *river* {start[:, 0].mean():.2f}, which is never right.
+It is not bad luck: two of three starts are worse than even guesses, because being unsure in an uneven way costs more than it saves (the mean of −ln p is at least −ln of the mean).
 Then it learns both phrases within a few steps.
 """,
 )
+
+# %% Proof: two of three starts are worse than even guesses jupyter={"source_hidden": true} tags=["proof"]
+first_losses = [
+    F.cross_entropy(seeded(TinyCausalAttention, start)(inputs)[:, -1], targets).item()
+    for start in range(100)
+]
+assert 0.55 < sum(first > math.log(5) for first in first_losses) / 100 < 0.78
 
 # %% [markdown]
 # ### The floor without context
@@ -165,7 +174,7 @@ floor_vote = predict(
     "W_V is held at zero. How low can the loss go now?",
     {
         "to 0": "Both phrases end in bank, and nothing else arrives: the model must guess.",
-        "to ln 2, about 0.69": "",
+        "to ln 2, about 0.69": "Both phrases end in bank: shore and loan get one half each.",
         "to ln 5, about 1.61": "It can still learn that only shore and loan ever follow.",
     },
     key="0.6932",
@@ -190,6 +199,8 @@ print(f"bank gives money {looks:.2f}, whose value is zero")
 print(
     f"W_V = 0: ends at {blind_losses[-1]:.4f}; p(shore) {p[0, shore]:.2f}, p(loan) {p[0, loan]:.2f}"
 )
+
+# %% Two runs jupyter={"source_hidden": true}
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["with context", "W_V = 0"], "Two runs", xlim=(0, 200), ylim=(0, 2.2))
 curve.level(math.log(2), "ln 2")
@@ -209,7 +220,7 @@ That line is the **floor without context**; whatever is below it was bought by a
 )
 
 # %% [markdown]
-# *Stopping point: about 12 minutes.*
+# *Stopping point: about 11 minutes.*
 
 # %% [markdown]
 # ## 2. Where does it look?
@@ -223,7 +234,7 @@ weight_vote = predict(
     {
         "about 1": "A person would look there; this model need not.",
         "about 0.5": "That is what it gets when all scores are equal.",
-        "about 0": "",
+        "about 0": "One signal is enough to tell two cases apart.",
     },
     key="about 0",
 )
@@ -271,117 +282,31 @@ assert abs(even_losses[-1] - 7e-5) < 2e-5
 # %% [markdown]
 # The loss goes just as low. Now the attention weights are the same in both phrases, so only the *values* can tell them apart.
 #
-# Is seed 42 an odd one? Ask twenty others.
-
-# %% Twenty starts
-seeds = range(20)
-models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=seeds, steps=201, lr=0.03)
-looks = torch.stack([m.steps(inputs).weights[:, 1, 0] for m in models]).detach()  # (20, B)
-both = int((looks > 0.5).all(dim=1).sum())
-print(
-    f"{both} of 20 look at the context word in both phrases, {20 - both} do not;",
-    "largest final loss below 0.0001:",
-    bool(band[:, -1].max() < 1e-4),
-)
-picture, axes = plots.panels(1, width=6, height=2.8)
-curve = plots.curves(axes, ["middle one"], "Loss of twenty starts", xlim=(0, 60), ylim=(0, 3))
-curve.level(math.log(2), "ln 2")
-curve.band(range(201), band.amin(dim=0), band.amax(dim=0))
-curve.update(**{"middle one": band.median(dim=0).values})
-picture
-
-# %% [markdown]
-# The line is the median, and the band reaches from the best start to the worst.
-# 15 look where a person would, 5 do not, and all are equally right.
+# Of twenty other starts 15 look where a person would and 5 do not, and all are equally right (*Further*).
 # **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the output layer all have a part in it.
 
-# %% Proof: fifteen of twenty jupyter={"source_hidden": true} tags=["proof"]
-assert both == 15
-
-# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
-# Unfold to see and to change what is drawn
-inputs, targets = toy_task()
-shore, loan = targets.tolist()
-picture, (left, middle, right, last) = plots.panels(4, ratios=(4, 3, 3, 2))
-log = {"x": "step (log scale)", "xscale": "symlog"}  # most of it happens in the first ten
-curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5), **log)
-curve.level(math.log(2), "ln 2: no context")
-river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
-money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
-probabilities = plots.bars(last, ["shore", "loan"], title="Probability")
-runs = {}  # settings -> model, its training so far, where it was stopped; only the last is kept
-
-
-def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
-    settings = (W_Q, W_K, W_V, learns, lr, seed, steps)
-    if settings not in runs:
-        model = seeded(TinyCausalAttention, seed)
-        for name, start in zip("qkv", (W_Q, W_K, W_V)):
-            weight = getattr(model, name).weight
-            if start != "random":
-                weight.data.copy_(torch.eye(12) if start == "identity" else torch.zeros(12, 12))
-            weight.requires_grad_(learns in ("all", f"only W_{name.upper()}"))
-        runs.clear()
-        runs[settings] = model, training_steps(model, inputs, targets, lr=lr), [], [], []
-    model, training, losses, parameters, stopped = runs[settings]
-    while len(losses) <= steps and not stopped:
-        step, loss = next(training)  # goes on where a moved knob left off
-        losses.append(loss)
-        now = {name: p.clone() for name, p in model.state_dict().items()}
-        parameters.append(now)  # the model at this step
-        if step % 10 == 0:
-            curve.update(loss=losses)
-            if (yield f"Training: step {step} of {steps}, loss {loss:.3f}."):  # Stop was pressed
-                stopped.append(f"Stopped at step {step}. ")
-    at = min(at, len(losses) - 1)
-    model.load_state_dict(parameters[at])
-    with torch.no_grad():
-        weights = model.steps(inputs).weights  # (B, S, S)
-        p = model(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
-    curve.update(loss=losses, mark=at)
-    river_heat.update(weights[0], causal_mask(2))
-    money_heat.update(weights[1], causal_mask(2))
-    probabilities.update([p[0, shore], p[1, loan]])
-    yield (
-        f"{''.join(stopped)}Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
-        f"and money **{weights[1, 1, 0]:.2f}**; p(shore) {p[0, shore]:.2f}, "
-        f"p(loan) {p[1, loan]:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
-    )
-
-
-starts = ["random", "identity", "zero"]
-training_explorer = Explorer(
-    picture,
-    show,
-    goal="Scrub to the step where the loss falls below ln 2. Then find a seed where bank gives river and money more than 0.9. What happens at seed 39?",
-    at=slider(0, 200, 200, label="look at step"),
-    seed=slider(0, 50, 42),
-    W_V=choice(starts, label="W_V starts"),
-    W_Q=choice(starts, label="W_Q starts"),
-    W_K=choice(starts, label="W_K starts"),
-    learns=choice(["all", "only W_Q", "only W_K", "only W_V", "none of them"], label="may learn"),
-    lr=choice([0.003, 0.01, 0.03, 0.1], 0.03, label="learning rate"),
-    steps=slider(20, 200, 200),
-    more=["W_Q", "W_K", "learns", "lr", "steps"],
-)
-training_explorer
-
-# %% Stills of the explorer: retrain, then scrub through the training jupyter={"source_hidden": true} tags=["proof"]
-training_explorer.stills({"at": 0}, {"at": 3}, {"at": 200})
-
 # %% [markdown]
-# At seed 39 *bank* looks only at itself, in both phrases, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
+# ## 3. Your transformer learns a language
 #
-# **Stopping point: half-way, about 25 minutes.** The second half can wait for another day.
+# In notebook 5 you wrote a transformer. If `my_model.py` lies beside this notebook and its numbers are right, **it is what gets trained now**; otherwise the package's, which is the same.
+# The language is the small generated one of notebook 1. All positions are trained at once: position t predicts word t + 1, from the words up to t.
+# The language is finite, so the best possible loss is known *exactly*.
 
-# %% [markdown]
-# ## 3. Generate, and remember keys and values
-#
-# Now a model with two blocks of four heads (the blocks and the RoPE of notebook 5), on the small generated language of notebook 1.
-# All positions are trained at once: position t predicts word t + 1, from the words up to t.
-# That language is finite, so we know the best possible loss *exactly*.
+# %% Whose model?
+own_model, said = checks.load_model()
+print(said)
+Model = own_model or TinyTransformer
 
-# %% A transformer on a language with a known floor
+# %% Keep some steps (unfold to see how) jupyter={"source_hidden": true}
+snapshots = {}  # step -> the parameters then
+
+
+def keep(step, loss):
+    if step in (0, 20, 60, 149):
+        snapshots[step] = {name: x.clone() for name, x in trained.state_dict().items()}
+
+
+# %% Train it
 language = corpus()
 floors = language.floors()
 
@@ -390,7 +315,8 @@ def make():
     return TinyTransformer(len(language.words), width=32, n_heads=4, n_layers=2, max_length=64)
 
 
-transformer = seeded(make, 0)
+trained = Model(len(language.words), 32, 4, 2, 64)
+trained.load_state_dict(seeded(make, 0).state_dict())  # the same start for yours and the package's
 
 
 def batches(step, generator):
@@ -402,8 +328,11 @@ def warm_up_and_cool_down(step):  # factor for the learning rate: small first, s
     return min((step + 1) / 20, 1) * (1 + math.cos(math.pi * step / 150)) / 2
 
 
-history = train(transformer, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
+history = train(trained, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down, on_step=keep)
+transformer = make()
+transformer.load_state_dict(trained.state_dict())  # your parameters, to look inside
 
+# %% The loss, and what is possible
 held_out = language.sample(1000, torch.Generator().manual_seed(1))
 loss = evaluate(transformer, held_out[:, :-1], held_out[:, 1:])
 best = language.exact_loss(held_out).mean().item()
@@ -420,14 +349,133 @@ curve.level(floors.full, "all words before", below=True)  # the curve comes from
 curve.update(loss=history.losses)
 picture
 
+# %% Proof: the package holds the same model jupyter={"source_hidden": true} tags=["proof"]
+with torch.no_grad():
+    assert_close(transformer(held_out[:5]), trained(held_out[:5]), atol=1e-4)
+
 # %% [markdown]
 # The three dotted lines are the best that is possible with no word of context (only its position), with the word before, and with all.
 # The curve goes down to the lowest: the model uses the whole sentence.
 #
-# ### What context buys
+# ### The ladder: what each part is worth
+#
+# Take the transformer apart and build it up again, one part at a time. Each rung has a floor, the best that is possible with what it sees.
+
+# %% Vote: the most useful part jupyter={"source_hidden": true} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+ladder_vote = predict(
+    "One attention head, then several heads, + residual, + MLP, + norm, + a second block. Which step lowers the loss most?",
+    {
+        "from one head to several": "With one softmax, one head must look for the person and for its neighbours at once.",
+        "the MLP": "Most of the parameters are there, but little is left to gain in so small a language.",
+        "the second block": "It can look at what the first one has collected; here one look is nearly enough.",
+    },
+    key="several heads .8",
+)
+ladder_vote
+
+# %% The ladder (recorded: five starts of each)
+ladder = recorded_ladder()
+for rung in ladder:
+    mean = sum(rung.results) / 5
+    print(f"{rung.name:14} loss {mean:.2f}, floor {rung.best:.2f}, above it {mean - rung.best:.2f}")
+picture, axes = plots.panels(1, width=9.5, height=2.6)
+above = [sum(rung.results) / 5 - rung.best for rung in ladder]
+plots.bars(axes, [rung.name for rung in ladder], above, "Loss above the floor", (0, 0.6), digits=2)
+picture
+
+# %% Proof: one rung, trained again jupyter={"source_hidden": true} tags=["proof"]
+V = len(language.words)
+one_word = seeded(lambda: nn.Sequential(nn.Embedding(V, 32), nn.Linear(32, V, bias=False)), 0)
+train(one_word, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
+
+
+def exact(model):
+    sentences = language.sentences
+    with torch.no_grad():
+        losses = F.cross_entropy(
+            model(sentences[:, :-1]).transpose(1, 2), sentences[:, 1:], reduction="none"
+        ).mean(dim=1)
+    return (language.probabilities @ losses.double()).item()
+
+
+assert abs(exact(one_word) - ladder[1].results[0]) < 0.02
+assert abs(exact(transformer) - ladder[-1].results[0]) < 0.02
+
+# %% What is behind it: the most useful part jupyter={"source_hidden": true} tags=["reveal"]
+# Run this cell when you have voted
+names = {3: "from one head to several", 5: "the MLP", 7: "the second block"}
+drops = {at: above[at - 1] - above[at] for at in names}
+ladder_vote.reveal(
+    names[max(drops, key=drops.get)],
+    """
+One head is far from its floor after 150 steps, and with patience it would come near: what several heads buy is *time*.
+The residual connection and the MLP add a little; the norm and the second block gain no more here than one start differs from the next.
+In a deep model they decide whether it can be trained at all.
+""",
+)
+
+# %% [markdown]
+# ### What its heads look at, and what it says
+#
+# Scrub through the training: the eight heads, for *bank* in a sentence, and what the model writes at that step.
+
+# %% Explorer: heads and words while it learns jupyter={"source_hidden": true} tags=["explorer"]
+# Unfold to see and to change what is drawn
+prompts = ["a fisherman saw that small bank", "a banker saw that small bank"]
+stages = {"0": 0, "20": 20, "60": 60, "150": 149}
+at_stage = {}
+for stage, at in stages.items():
+    at_stage[stage] = make()
+    at_stage[stage].load_state_dict(snapshots[at])
+picture, (left, right) = plots.panels(2, width=9.5, height=2.9, ratios=[1.5, 1])
+heads = [f"{block}.{head}" for block in (1, 2) for head in (1, 2, 3, 4)]
+looks = plots.heatmap(
+    left, heads, prompts[0].split(), title="bank attends to", names=("head", ""), digits=1
+)
+following = ["crumble", "flood", "fail", "lend"]
+next_bars = plots.bars(right, following, limits=(0, 1.1), digits=1, title="next word")
+
+
+@torch.no_grad()
+def show(step, prompt, temperature, top_k, seed):
+    model, ids = at_stage[step], encode(prompt, language.words)[None]  # (1, S)
+    looks.relabel(heads, prompt.split())
+    looks.update(torch.cat([block.weights[0, :, -1] for block in model.steps(ids)]))  # (8, S)
+    p = (model(ids)[0, -1] / temperature).softmax(dim=-1)  # (vocab,)
+    next_bars.update([p[language.words.index(word)] for word in following])
+    word = language.words[p.argmax()]
+    generator = torch.Generator().manual_seed(seed)
+    text = generate(model, ids, 4, temperature=temperature, top_k=top_k, generator=generator)
+    written = decode(text[0], language.words)
+    sentence = f"Step {step}: after bank comes {word} with {p.max():.1f}. It writes: {written}."
+    return sentence, step == "150" and word == "fail" and written.split()[:2] == ["a", "banker"]
+
+
+reading = Explorer(
+    picture,
+    show,
+    goal="Find the step at which the heads begin to look at the person, and make the trained model say that a bank failed.",
+    step=choice(list(stages)),
+    prompt=choice(prompts),
+    temperature=slider(0.1, 2.0, 1.0),
+    top_k=choice([1, 3, 10], 3),
+    seed=slider(0, 20, 0),
+    more=["seed", "top_k"],
+)
+reading
+
+# %% Stills: heads at the end jupyter={"source_hidden": true} tags=["proof"]
+reading.stills({"step": "20"}, {"step": "150"}, {"step": "150", "prompt": prompts[1]})
+
+# %% [markdown]
+# *Stopping point: about 29 minutes.*
+
+# %% [markdown]
+# ## 4. Taken apart
 #
 # After *bank*, *mole* and the other ambiguous words, the right word depends on the person, four words before.
-# Even the best guess is right only 7 times in 10, because the language itself leaves a choice.
+# Set a matrix to zero, or take out a head, and count how often that word is still right.
 
 # %% Vote: which matrix is missed most jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -442,18 +490,18 @@ zeroed_vote = predict(
 )
 zeroed_vote
 
-# %% How often is the next word right?
+# %% How often is the word after bank right?
 after = language.position + 1  # the place after the ambiguous word
-known, answer = held_out[:400, :after], held_out[:400, after]  # (400, 6), (400,)
-shuffled = torch.cat([known[:, :-1].roll(1, dims=0), known[:, -1:]], dim=1)  # (400, 6)
-itself_only = torch.eye(after, dtype=torch.bool)  # a mask: each word attends to itself only
+known, answers = language.sentences[:, :after], language.sentences[:, after]
 
 
 @torch.no_grad()
 def share_right(model, ids=known, mask=None):
-    return (model(ids, mask)[:, -1].argmax(dim=-1) == answer).float().mean().item()
+    right = model(ids, mask)[:, -1].argmax(dim=-1) == answers
+    return (language.probabilities @ right.double()).item()  # exact: over the whole language
 
 
+# %% Set a matrix to zero (unfold to see how) jupyter={"source_hidden": true}
 def zeroed(name):
     model = deepcopy(transformer)
     for block in model.blocks:
@@ -461,50 +509,104 @@ def zeroed(name):
     return model
 
 
-no_q, no_k, no_v = (zeroed(name) for name in ("w_q", "w_k", "w_v"))
-rates = {
-    "visible": share_right(transformer),
-    "hidden": share_right(transformer, mask=itself_only),
-    "other words": share_right(transformer, shuffled),
-    "untrained": share_right(seeded(make, 0)),
-    "W_Q = 0": share_right(no_q),
-    "W_K = 0": share_right(no_k),
-    "W_V = 0": share_right(no_v),
-}
-print(f"context visible: right {rates['visible']:.1f} of the time")
-for name in ("hidden", "other words", "untrained", "W_V = 0"):
-    print(f"{name}: less than half of that is left: {rates[name] < 0.5 * 0.7}")
-pair = language.sentences[:, after - 1], language.sentences[:, after]  # ambiguous word, next word
-both = torch.zeros(len(language.words), len(language.words)).index_put(
-    pair, language.probabilities.float(), accumulate=True
-)  # P(word, next word)
-alone = both.amax(dim=1).sum().item()
-print(f"the best guess from the ambiguous word alone: {alone:.2f} of the time")
-print("W_V = 0 is about as good as that:", abs(rates["W_V = 0"] - alone) < 0.05)
-print("W_Q = 0 loses less than W_V = 0:", rates["W_Q = 0"] > rates["W_V = 0"])
-print("W_Q = 0 and W_K = 0 give the same logits:", torch.equal(no_q(known), no_k(known)))
-picture, axes = plots.panels(1, width=8, height=2.8)
-title = "How often the word after an ambiguous word is right"
-bars = plots.bars(axes, list(rates), list(rates.values()), title, (0, 0.85), digits=1)
-bars.level(alone, "word alone")
+# %% Right words
+rates = {"trained": share_right(transformer)}
+rates |= {f"{W.upper()} = 0": share_right(zeroed(W)) for W in ("w_q", "w_k", "w_v")}
+itself_only = torch.eye(after, dtype=torch.bool)  # each word attends to itself only
+rates["context hidden"] = share_right(transformer, mask=itself_only)
+picture, axes = plots.panels(1, width=8, height=2.4)
+bars = plots.bars(axes, list(rates), list(rates.values()), "Right words", (0, 0.85), digits=1)
+print(f"trained: right {rates['trained']:.1f} of the time; the language itself leaves a choice")
 picture
 
-# %% Proof: right 7 times in 10 jupyter={"source_hidden": true} tags=["proof"]
-assert abs(rates["visible"] - 0.7) < 0.05 and rates["W_Q = 0"] < 0.65
+# %% Proof: what is left without the context jupyter={"source_hidden": true} tags=["proof"]
+pair = known[:, -1], answers  # ambiguous word, next word
+both_words = torch.zeros(len(language.words), len(language.words)).index_put(
+    pair, language.probabilities.float(), accumulate=True
+)  # P(word, next word)
+word_alone = both_words.amax(dim=1).sum().item()
+assert round(word_alone, 2) == 0.32 and abs(rates["W_V = 0"] - word_alone) < 0.03
+assert abs(rates["trained"] - 0.7) < 0.05 and rates["W_V = 0"] < rates["W_Q = 0"] < 0.65
+assert torch.equal(zeroed("w_q")(known), zeroed("w_k")(known))
 
 # %% What is behind it: which matrix is missed most jupyter={"source_hidden": true} tags=["reveal"]
 # Run this cell when you have voted
 zeroed_vote.reveal(
     min(("W_Q", "W_K", "W_V"), key=lambda name: rates[f"{name} = 0"]),
     """
-The dotted line is the best guess from the ambiguous word alone.
-With the context hidden or replaced, the model still knows the word, but not its sense.
-W_V = 0 lets nothing flow between words: what is left is about that guess, 0.32.
-(Where *visible* stands above 0.7, it is by the luck of these sentences.)
+W_V = 0 lets nothing flow between words: what is left is the best guess from the ambiguous word alone, 0.32.
 W_Q = 0 and W_K = 0 are the same: either makes every score 0, so all words count alike, as in the average of notebook 1.
 The person is in that average, faintly.
+A hidden context is about as bad as W_V = 0. Whether a little better or worse differs from one start to the next.
 """,
 )
+
+# %% [markdown]
+# ### Take out a head
+#
+# A head writes into the sum that becomes the next hidden state. To **knock it out**, its output is replaced by its mean, so that only what it *tells apart* is gone.
+# The effect is how much the loss rises, where the context decides. Beside it: how much attention *bank* and the others give to the person.
+
+
+# %% Take out a head (unfold to see how) jupyter={"source_hidden": true}
+@torch.no_grad()
+def loss_after(model):
+    losses = F.cross_entropy(model(known)[:, -1], answers, reduction="none")
+    return (language.probabilities @ losses.double()).item()
+
+
+def knocked_out(block, head, fill="mean"):
+    """The loss with one head's output replaced by its mean over the language, or by zero."""
+    model, columns = deepcopy(transformer), slice(8 * head, 8 * head + 8)
+
+    def replace(module, arguments):
+        (merged,) = arguments  # (B, S, D): the heads side by side, before W_O
+        merged = merged.clone()
+        mean = torch.einsum("b,bsd->sd", language.probabilities.float(), merged[..., columns])
+        merged[..., columns] = mean if fill == "mean" else 0.0
+        return (merged,)
+
+    model.blocks[block].attention.w_o.register_forward_pre_hook(replace)
+    return loss_after(model)
+
+
+# %% Weight and effect of every head jupyter={"source_hidden": true}
+# Unfold to see how the table is made
+whole = loss_after(transformer)
+with torch.no_grad():
+    on_person = [
+        (steps.weights[:, :, -1, 1].T @ language.probabilities.float()).tolist()  # (H,)
+        for steps in transformer.steps(known)
+    ]
+effects = [[knocked_out(block, head) - whole for head in range(4)] for block in range(2)]
+print("head  weight on the person  effect: mean, zero")
+for block in range(2):
+    for head in range(4):
+        zero = knocked_out(block, head, "zero") - whole
+        print(
+            f"{block + 1}.{head + 1}   {on_person[block][head]:.1f}",
+            f"                   {effects[block][head]:.1f}, {zero:.1f}",
+        )
+
+# %% Weight against effect jupyter={"source_hidden": true}
+picture, (left, right) = plots.panels(2, width=9.5, height=2.4)
+names = [f"{block}.{head}" for block in (1, 2) for head in (1, 2, 3, 4)]
+plots.bars(left, names, sum(on_person, []), "Weight on the person", (0, 1.1), digits=1)
+plots.bars(right, names, sum(effects, []), "Loss without the head", (0, 0.4), digits=1)
+picture
+
+# %% Proof: the head that looks most is not the one that is missed most jupyter={"source_hidden": true} tags=["proof"]
+flat_weight, flat_effect = torch.tensor(sum(on_person, [])), torch.tensor(sum(effects, []))
+assert flat_weight.argmax() != flat_effect.argmax()
+assert flat_effect[flat_weight.argmax()] < 0.05 and flat_effect.max() > 0.1
+
+# %% [markdown]
+# The head that looks most at the person can be taken out for nothing; the one that is missed most looks there less.
+# In five starts out of five the two are different heads (*recorded*). This is the method behind "attention is not explanation":
+# a weight says where a head looks; only taking it out says what that is worth.
+
+# %% [markdown]
+# ## 5. Generate, and remember keys and values
 
 # %% [markdown]
 # ### Write one word at a time
@@ -565,7 +667,7 @@ cache_vote = predict(
     {
         "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
         "a little, since old queries were dropped": "Old queries are never asked again: only the newest position is read.",
-        "not at all, but for rounding": "",
+        "not at all, but for rounding": "Nothing is left out, and nothing old can see the new word.",
     },
     key="exact",
 )
@@ -640,7 +742,7 @@ stale_vote = predict(
     {
         "none": "The cache does not notice: it still holds what the old word has left behind.",
         "the second": "True in block 1. In block 2 others have looked at that word.",
-        "the second and all to its right": "",
+        "the second and all to its right": "Those words have looked at it, so their own keys depend on it.",
         "all ten": "The first word cannot see the second: the model is causal.",
     },
     key="to its right",
@@ -674,9 +776,216 @@ Appending never does that; editing does.
 )
 
 # %% [markdown]
+# ### What it saves, and what it costs
+#
+# Without a cache the t-th word costs t² scores in each head, with it t: for the 512th word 512 instead of 262,144 (131,328 of which the causal mask leaves).
+# The price is memory: two vectors, a key and a value, for each position, in each head of each layer.
+# A prompt can be read at once (**prefill**); after that each new word needs the whole cache (**decode**), so reading memory is what serving waits for.
+# *Further* counts the bytes.
+#
+# *Stopping point: about 46 minutes.*
+
+# %% Proof: the numbers of scores jupyter={"source_hidden": true} tags=["proof"]
+assert 512**2 == 262_144 and sum(range(1, 513)) == 131_328 == int(causal_mask(512).sum())
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 6.1.** One step of one head with a cache.
+# `q_new`, `k_new` are `(1, d)`, `v_new` is `(1, d_v)`, the cache so far is `K` `(S, d)` and `V` `(S, d_v)`.
+# Return the output `(1, d_v)`, the new K and the new V.
+#
+# <details><summary>Hint 1: nudge</summary>
+# May the new word attend to itself? Then what must happen first?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Append the new key and the new value as rows (torch.cat), then one row of attention as in notebook 4. No mask: nothing lies in the future.
+# </details>
+
+
+# %% Exercise 6.1 tags=["exercise"]
+def my_decode_step(q_new, k_new, v_new, K, V):
+    return ...  # your lines here
+
+
+checks.decode_step(my_decode_step)
+
+
+# %% Exercise 6.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
+def decode_step_solution(q_new, k_new, v_new, K, V):
+    K, V = torch.cat([K, k_new]), torch.cat([V, v_new])  # (S + 1, d), (S + 1, d_v)
+    weights = (q_new @ K.T / q_new.shape[-1] ** 0.5).softmax(dim=-1)  # (1, S + 1)
+    return weights @ V, K, V
+
+
+checks.decode_step(decode_step_solution)
+
+# %% [markdown]
+# **Exercise 6.2, take out a head.** `heads` `(B, H, S, d)` are the outputs of all heads. Return them with head number `out` replaced by its mean over the batch, at each position.
+# Leave `heads` itself as it is.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Over which axis is the mean? What stays of the axes is one output for each position.
+# </details>
+#
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Two sentences of one word, two heads of width 1: `heads` = [[[[1.]], [[5.]]], [[[3.]], [[9.]]]]. Without head 0, both sentences get (1 + 3) / 2 = 2 there: [[[[2.]], [[5.]]], [[[2.]], [[9.]]]].
+# </details>
+
+
+# %% Exercise 6.2 tags=["exercise"]
+def my_knock_out(heads, out):
+    changed = heads.clone()
+    changed[:, out] = ...  # what comes in its place?
+    return changed
+
+
+checks.knock_out(my_knock_out)
+
+
+# %% Exercise 6.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
+def knock_out_solution(heads, out):
+    changed = heads.clone()
+    changed[:, out] = heads[:, out].mean(dim=0)  # (S, d), the same for all of the batch
+    return changed
+
+
+checks.knock_out(knock_out_solution)
+
+# %% [markdown]
+# ## Remember
+#
+# - Training finds W_Q, W_K and W_V; ln 2 was the floor without context, and attention broke through it.
+# - A weight says where a head looks, a knock-out what that is worth: attention weights alone do not explain a prediction.
+# - The KV cache keeps keys and values, never queries; it is exact, until an early word is edited.
+#
+# You have come from a table of rows to a model that you wrote, trained and took apart. Back to the start: [1 · Static embeddings](01_static_embeddings.ipynb)
+
+# %% [markdown] tags=["further"]
+# ## The eight questions again
+#
+# The same as at the beginning of notebook 1. Type your letters, run the second cell, and see both answers side by side.
+
+# %% The eight questions, again tags=["further"]
+checks.eight_questions.ask()
+
+# %% Your eight letters, again tags=["further"]
+my_last_answers = "????????"
+checks.eight_questions.compare(my_last_answers)
+
+# %% [markdown] tags=["further"]
+# ## Further
+#
+# Everything below is optional.
+
+# %% [markdown] tags=["further"]
+# **Is seed 42 an odd one?** Ask twenty others.
+
+# %% Twenty starts tags=["further"]
+seeds = range(20)
+models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=seeds, steps=201, lr=0.03)
+looks = torch.stack([m.steps(inputs).weights[:, 1, 0] for m in models]).detach()  # (20, B)
+both = int((looks > 0.5).all(dim=1).sum())
+print(
+    f"{both} of 20 look at the context word in both phrases, {20 - both} do not;",
+    "largest final loss below 0.0001:",
+    bool(band[:, -1].max() < 1e-4),
+)
+picture, axes = plots.panels(1, width=6, height=2.8)
+curve = plots.curves(axes, ["middle one"], "Loss of twenty starts", xlim=(0, 60), ylim=(0, 3))
+curve.level(math.log(2), "ln 2")
+curve.band(range(201), band.amin(dim=0), band.amax(dim=0))
+curve.update(**{"middle one": band.median(dim=0).values})
+picture
+
+# %% [markdown] tags=["further"]
+# The line is the median, and the band reaches from the best start to the worst.
+# 15 look where a person would, 5 do not, and all are equally right.
+
+# %% Proof: fifteen of twenty jupyter={"source_hidden": true} tags=["proof"]
+assert both == 15
+
+# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
+# Unfold to see and to change what is drawn
+inputs, targets = toy_task()
+shore, loan = targets.tolist()
+picture, (left, middle, right, last) = plots.panels(4, ratios=(4, 3, 3, 2))
+log = {"x": "step (log scale)", "xscale": "symlog"}  # most of it happens in the first ten
+curve = plots.curves(left, ["loss"], "Loss", xlim=(0, 200), ylim=(0, 2.5), **log)
+curve.level(math.log(2), "ln 2: no context")
+river_heat = plots.heatmap(middle, ["river", "bank"], ["river", "bank"], title="river bank")
+money_heat = plots.heatmap(right, ["money", "bank"], ["money", "bank"], title="money bank")
+probabilities = plots.bars(last, ["shore", "loan"], title="Probability")
+runs = {}  # settings -> model, its training so far, where it was stopped; only the last is kept
+
+
+def show(W_Q, W_K, W_V, learns, lr, seed, steps, at):
+    settings = (W_Q, W_K, W_V, learns, lr, seed, steps)
+    if settings not in runs:
+        model = seeded(TinyCausalAttention, seed)
+        for name, start in zip("qkv", (W_Q, W_K, W_V)):
+            weight = getattr(model, name).weight
+            if start != "random":
+                weight.data.copy_(torch.eye(12) if start == "identity" else torch.zeros(12, 12))
+            weight.requires_grad_(learns in ("all", f"only W_{name.upper()}"))
+        runs.clear()
+        runs[settings] = model, training_steps(model, inputs, targets, lr=lr), [], [], []
+    model, training, losses, parameters, stopped = runs[settings]
+    while len(losses) <= steps and not stopped:
+        step, loss = next(training)  # goes on where a moved knob left off
+        losses.append(loss)
+        now = {name: p.clone() for name, p in model.state_dict().items()}
+        parameters.append(now)  # the model at this step
+        if step % 10 == 0:
+            curve.update(loss=losses)
+            if (yield f"Training: step {step} of {steps}, loss {loss:.3f}."):  # Stop was pressed
+                stopped.append(f"Stopped at step {step}. ")
+    at = min(at, len(losses) - 1)
+    model.load_state_dict(parameters[at])
+    with torch.no_grad():
+        weights = model.steps(inputs).weights  # (B, S, S)
+        p = model(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
+    curve.update(loss=losses, mark=at)
+    river_heat.update(weights[0], causal_mask(2))
+    money_heat.update(weights[1], causal_mask(2))
+    probabilities.update([p[0, shore], p[1, loan]])
+    yield (
+        f"{''.join(stopped)}Step {at}: bank gives river **{weights[0, 1, 0]:.2f}** "
+        f"and money **{weights[1, 1, 0]:.2f}**; p(shore) {p[0, shore]:.2f}, "
+        f"p(loan) {p[1, loan]:.2f}. Loss above ln 2: {losses[at] > math.log(2)}."
+    )
+
+
+starts = ["random", "identity", "zero"]
+training_explorer = Explorer(
+    picture,
+    show,
+    goal="Scrub to the step where the loss falls below ln 2. Then find a seed where bank gives river and money more than 0.9. What happens at seed 39?",
+    at=slider(0, 200, 200, label="look at step"),
+    seed=slider(0, 50, 42),
+    W_V=choice(starts, label="W_V starts"),
+    W_Q=choice(starts, label="W_Q starts"),
+    W_K=choice(starts, label="W_K starts"),
+    learns=choice(["all", "only W_Q", "only W_K", "only W_V", "none of them"], label="may learn"),
+    lr=choice([0.003, 0.01, 0.03, 0.1], 0.03, label="learning rate"),
+    steps=slider(20, 200, 200),
+    more=["W_Q", "W_K", "learns", "lr", "steps"],
+)
+training_explorer
+
+# %% Stills of the explorer: retrain, then scrub through the training jupyter={"source_hidden": true} tags=["proof"]
+training_explorer.stills({"at": 0}, {"at": 3}, {"at": 200})
+
+# %% [markdown] tags=["further"]
+# At seed 39 *bank* looks only at itself, in both phrases, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
+
+# %% [markdown] tags=["further"]
 # ### And in an encoder?
 
-# %% Vote: append a word in an encoder jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: append a word in an encoder jupyter={"source_hidden": true} tags=["predict", "further"]
 # Vote before you unfold: the reasons stand in here
 encoder_vote = predict(
     "Let the same blocks look both ways, as an encoder does, and append a word. Which cached keys still hold?",
@@ -689,7 +998,7 @@ encoder_vote = predict(
 )
 encoder_vote
 
-# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 language = corpus()
 reader = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64), 0)  # untrained will do
@@ -744,7 +1053,7 @@ cache_explorer
 # %% Stills of the explorer: break the cache jupyter={"source_hidden": true} tags=["proof"]
 cache_explorer.stills({"edit": True}, {"encoder": True})
 
-# %% What is behind it: an encoder jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: an encoder jupyter={"source_hidden": true} tags=["reveal", "further"]
 # Run this cell when you have voted
 cached, now = keys(sentence[:, :4], True), keys(sentence[:, :5], True)[:, :4]
 holds = ((cached - now).abs().amax(dim=2) < 1e-5).all(dim=1).tolist()  # (blocks,)
@@ -753,10 +1062,10 @@ encoder_vote.reveal(
     "With both ways open, even appending spoils every column of block 2.",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["further"]
 # ### What it saves, and what it costs
 
-# %% The cache filling up
+# %% The cache filling up tags=["further"]
 n = 12
 computed_with = torch.eye(n) + 0.35 * torch.ones(n, n).tril(-1)  # 1: computed now, 0.35: kept
 computed_without = torch.ones(n, n).tril()
@@ -774,7 +1083,7 @@ scores_without = [t * t for t in range(1, 513)]  # t queries meet t keys
 print("scores for the 512th word:", scores_with[-1], "with,", f"{scores_without[-1]:,}", "without")
 picture
 
-# %% [markdown]
+# %% [markdown] tags=["further"]
 # Dark cells are positions computed at that step, light ones are kept.
 # Each position that is computed asks up to S keys. So the scores for a new word grow like S with the cache, and like S² without.
 #
@@ -786,7 +1095,7 @@ picture
 # **grouped-query attention (GQA)**, or **multi-query attention (MQA)** if all share a single one.
 
 
-# %% Bytes (unfold to see how) jupyter={"source_hidden": true}
+# %% Bytes (unfold to see how) jupyter={"source_hidden": true} tags=["further"]
 # Unfold to see how
 def cache_bytes(layers, kv_heads, head_width, positions, batch=1, bytes_per_number=2):
     return 2 * layers * kv_heads * head_width * positions * batch * bytes_per_number
@@ -797,84 +1106,7 @@ for name, kv_heads in (("32 heads", 32), ("8, GQA", 8), ("1, MQA", 1)):
     size = cache_bytes(32, kv_heads, 128, 4096)
     print(f"{name:8} {size / 2**20:5.0f} MiB = {size / 2**30} GiB")
 
-# %% [markdown]
-# *Stopping point: about 40 minutes.*
-
-# %% [markdown]
-# ## Exercises
-#
-# **Exercise 6.1.** Without looking up: the bytes of a cache. Say first which numbers you multiply.
-#
-# <details><summary>Hint 1: nudge</summary>
-# What is kept for each position, in each head of each layer? Two vectors. Which two?
-# </details>
-#
-# <details><summary>Hint 2: method</summary>
-# Count numbers first: keys and values, layers, heads, width, positions, sequences. Then turn numbers into bytes.
-# </details>
-#
-# Hint 3 is the folded solution below.
-
-
-# %% Exercise 6.1 tags=["exercise"]
-def my_cache_bytes(layers, kv_heads, head_width, positions, batch, bytes_per_number):
-    return ...  # your line here
-
-
-checks.cache_bytes(my_cache_bytes)
-
-# %% Exercise 6.1, a solution jupyter={"source_hidden": true} tags=["solution"]
-# A solution: unfold it when you have tried
-checks.cache_bytes(cache_bytes)
-
-# %% [markdown]
-# **Exercise 6.2.** One step of one head with a cache.
-# `q_new`, `k_new` are `(1, d)`, `v_new` is `(1, d_v)`, the cache so far is `K` `(S, d)` and `V` `(S, d_v)`.
-# Return the output `(1, d_v)`, the new K and the new V.
-#
-# <details><summary>Hint 1: nudge</summary>
-# May the new word attend to itself? Then what must happen first?
-# </details>
-#
-# <details><summary>Hint 2: method</summary>
-# Append the new key and the new value as rows (torch.cat), then one row of attention as in notebook 4. No mask: nothing lies in the future.
-# </details>
-#
-# Hint 3 is the folded solution below.
-
-
-# %% Exercise 6.2 tags=["exercise"]
-def my_decode_step(q_new, k_new, v_new, K, V):
-    return ...  # your lines here
-
-
-checks.decode_step(my_decode_step)
-
-
-# %% Exercise 6.2, a solution jupyter={"source_hidden": true} tags=["solution"]
-# A solution: unfold it when you have tried
-def decode_step_solution(q_new, k_new, v_new, K, V):
-    K, V = torch.cat([K, k_new]), torch.cat([V, v_new])  # (S + 1, d), (S + 1, d_v)
-    weights = (q_new @ K.T / q_new.shape[-1] ** 0.5).softmax(dim=-1)  # (1, S + 1)
-    return weights @ V, K, V
-
-
-checks.decode_step(decode_step_solution)
-
-# %% [markdown]
-# ## Remember
-#
-# - Training finds W_Q, W_K and W_V; ln 2 was the floor without context, and attention broke through it.
-# - Attention weights alone do not explain a prediction.
-# - The KV cache keeps keys and values, never queries; it is exact, until an early word is edited.
-#
-# You have come from a table of rows to a model that writes. Back to the start: [1 · Static embeddings](01_static_embeddings.ipynb)
-
 # %% [markdown] tags=["further"]
-# ## Further
-#
-# Everything below is optional.
-#
 # **Freeze one matrix.** Let W_Q, W_K or W_V stay at its random start while all else learns.
 # The tiny task is easy enough to be solved around any of them.
 
@@ -974,8 +1206,32 @@ Explorer(
 
 # %% [markdown] tags=["further"]
 # ### More exercises
+
+# %% [markdown] tags=["further"]
+# **Exercise 6.3.** The bytes of a cache, from memory. Say first which numbers you multiply.
 #
-# **Exercise 6.3, explain by experiment.** *bank* gives *river* the weight 0.00, and the model still says *shore*. So what does it need?
+# <details><summary>Hint 1: nudge</summary>
+# What is kept for each position, in each head of each layer? Two vectors. Which two?
+# </details>
+#
+# <details><summary>Hint 2: method</summary>
+# Count numbers first: keys and values, layers, heads, width, positions, sequences. Then turn numbers into bytes.
+# </details>
+
+
+# %% Exercise 6.3 tags=["exercise", "further"]
+def my_cache_bytes(layers, kv_heads, head_width, positions, batch, bytes_per_number):
+    return ...  # your line here
+
+
+checks.cache_bytes(my_cache_bytes)
+
+# %% Exercise 6.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# A solution: unfold it when you have tried
+checks.cache_bytes(cache_bytes)
+
+# %% [markdown] tags=["further"]
+# **Exercise 6.4, explain by experiment.** *bank* gives *river* the weight 0.00, and the model still says *shore*. So what does it need?
 # `p_shore` erases one thing in "river bank" and tells what is left of p(shore).
 # Try `"value of river"`, `"value of bank"` and `"residual"`, and answer with the one without which *shore* is lost.
 #
@@ -986,11 +1242,9 @@ Explorer(
 # <details><summary>Hint 2: method</summary>
 # Print p_shore for each of the three. Two of them leave it where it was.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
-# %% Exercise 6.3 tags=["exercise", "further"]
+# %% Exercise 6.4 tags=["exercise", "further"]
 @torch.no_grad()
 def p_shore(erased):
     x = model.emb(inputs[:1])  # (1, S, D): river bank
@@ -1004,7 +1258,7 @@ print("nothing erased, p(shore) > 0.99:", p_shore("nothing") > 0.99)
 shore_needs = ...  # "value of river", "value of bank" or "residual"
 checks.what_shore_needs(shore_needs)
 
-# %% Exercise 6.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 parts = ["value of river", "value of bank", "residual"]
 lost = [part for part in parts if p_shore(part) < 0.6]
@@ -1015,7 +1269,7 @@ checks.what_shore_needs(lost)
 # %% [markdown] tags=["further"]
 # *bank* tells the output layer by its own value that no *money* came before it. Look at the attention weight of *river* alone, and you miss it.
 #
-# **Exercise 6.4, predict three numbers.** A causal model of two blocks has twelve words in its cache.
+# **Exercise 6.5, predict three numbers.** A causal model of two blocks has twelve words in its cache.
 # The fifth is edited, and the cache is kept: how many columns are stale in block 1, how many in block 2?
 # And how many in all if a thirteenth word is *appended* instead?
 #
@@ -1026,22 +1280,20 @@ checks.what_shore_needs(lost)
 # <details><summary>Hint 2: method</summary>
 # Block 1: from its own word. Block 2: from a word that has looked at itself and all before it. Who has looked at the fifth word? Who at the thirteenth?
 # </details>
-#
-# Hint 3 is the folded solution below.
 
-# %% Exercise 6.4 tags=["exercise", "further"]
+# %% Exercise 6.5 tags=["exercise", "further"]
 stale_in_block_1 = ...
 stale_in_block_2 = ...
 stale_after_appending = ...
 checks.stale_columns(stale_in_block_1, stale_in_block_2, stale_after_appending)
 
-# %% Exercise 6.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 looked = causal_mask(12)[:, 4].sum().item()  # who sees column 4, the fifth word
 checks.stale_columns(1, looked, 0)
 
 # %% [markdown] tags=["further"]
-# **Exercise 6.5, complete it.** Grouped-query attention: `k` `(B, H_kv, S, d)` has fewer heads than there are query heads.
+# **Exercise 6.6, complete it.** Grouped-query attention: `k` `(B, H_kv, S, d)` has fewer heads than there are query heads.
 # Neighbouring query heads share one. Return `(B, n_heads, S, d)`, in which each query head finds its own.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -1051,11 +1303,9 @@ checks.stale_columns(1, looked, 0)
 # <details><summary>Hint 2: method</summary>
 # 0 0 1 1, the whole part of i divided by the size of a group, n_heads / H_kv, here 2.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
-# %% Exercise 6.5 tags=["exercise", "further"]
+# %% Exercise 6.6 tags=["exercise", "further"]
 def my_shared_heads(k, n_heads):
     reads = ...  # n_heads numbers: query head i reads key/value head reads[i]
     return k[:, list(reads)]  # (B, n_heads, S, d)
@@ -1064,7 +1314,7 @@ def my_shared_heads(k, n_heads):
 checks.share_heads(my_shared_heads)
 
 
-# %% Exercise 6.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def shared_heads_solution(k, n_heads):
     group = n_heads // k.shape[1]
@@ -1074,7 +1324,7 @@ def shared_heads_solution(k, n_heads):
 checks.share_heads(shared_heads_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 6.6, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been rotated by their positions 0 to S − 1.
+# **Exercise 6.7, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been rotated by their positions 0 to S − 1.
 # Somebody rotates the new query and the new key with `rope(x, torch.arange(len(x)))`. Which position does every new word then get? Write the step without the bug.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -1082,13 +1332,11 @@ checks.share_heads(shared_heads_solution)
 # </details>
 #
 # <details><summary>Hint 2: method</summary>
-# S keys stand at 0 to S − 1, so the new word stands at S. Rotate its query and its key by that, append, and go on as in exercise 6.2.
+# S keys stand at 0 to S − 1, so the new word stands at S. Rotate its query and its key by that, append, and go on as in exercise 6.1.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
-# %% Exercise 6.6 tags=["exercise", "further"]
+# %% Exercise 6.7 tags=["exercise", "further"]
 def my_rope_step(q_new, k_new, v_new, K, V):
     position = ...  # (1,): where the new word stands
     q_new, k_new = rope(q_new, position), rope(k_new, position)  # (1, d) each
@@ -1098,7 +1346,7 @@ def my_rope_step(q_new, k_new, v_new, K, V):
 checks.rope_decode_step(my_rope_step)
 
 
-# %% Exercise 6.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def rope_step_solution(q_new, k_new, v_new, K, V):
     position = torch.tensor([len(K)])  # (1,)
@@ -1111,7 +1359,7 @@ def rope_step_solution(q_new, k_new, v_new, K, V):
 checks.rope_decode_step(rope_step_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 6.7, build it.** Write greedily with a cache, as `generate` does. `model(ids, cache=cache)` reads ids `(1, S)` that are *new*, adds them to the cache,
+# **Exercise 6.8, build it.** Write greedily with a cache, as `generate` does. `model(ids, cache=cache)` reads ids `(1, S)` that are *new*, adds them to the cache,
 # and returns logits `(1, S, vocab)`; `model.new_cache(1)` is an empty cache. Return the prompt `ids` `(1, S)` with `n_new` words more.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -1121,11 +1369,9 @@ checks.rope_decode_step(rope_step_solution)
 # <details><summary>Hint 2: method</summary>
 # Feed the prompt once. Take the most likely word at the last position, append it, and feed that one word; go on until n_new are written.
 # </details>
-#
-# Hint 3 is the folded solution below.
 
 
-# %% Exercise 6.7 tags=["exercise", "further"]
+# %% Exercise 6.8 tags=["exercise", "further"]
 def my_generate(model, ids, n_new):
     return ...  # your lines here
 
@@ -1133,7 +1379,7 @@ def my_generate(model, ids, n_new):
 checks.write_with_cache(my_generate)
 
 
-# %% Exercise 6.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.8, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def generate_solution(model, ids, n_new):
     cache, new = model.new_cache(1), ids
@@ -1145,6 +1391,26 @@ def generate_solution(model, ids, n_new):
 
 
 checks.write_with_cache(generate_solution)
+
+# %% [markdown] tags=["further"]
+# **Your code runs a real model.** `TinyTransformer` has the architecture of Llama. Download the folder of a small one (config.json, *.safetensors, tokenizer.json), put its path below, and look at its heads on your own sentence.
+
+# %% A real Llama, from a folder tags=["further"]
+folder = ""  # the path of the folder
+if folder:
+    from attnlab.llama import load_llama
+
+    llama, tokenizer = load_llama(folder)
+    ids = torch.tensor([tokenizer.encode("the bank of the river").ids])  # (1, S)
+    with torch.no_grad():
+        weights = llama.steps(ids)[0].weights[0, 0]  # block 1, head 1: (S, S)
+    picture, axes = plots.panels(1, width=5, height=4)
+    tokens = [tokenizer.id_to_token(i) for i in ids[0].tolist()]
+    plots.heatmap(axes, tokens, tokens, weights, title="block 1, head 1")
+    picture.savefig("heads.png")
+    print(tokenizer.decode(generate(llama, ids, 20)[0].tolist()))  # with the cache
+else:
+    print("Put the path of a Llama's folder into the cell, and run it again.")
 
 # %% [markdown] tags=["further"]
 # **Further reading.** Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not Explanation*;

@@ -37,7 +37,7 @@ def test_number_variables_and_section_are_those_of_the_notebook(path):
         name.id if isinstance(name, ast.Name) else node.name
         for cell in cells(path, "exercise")
         for node in ast.parse(cell.source).body
-        if isinstance(node, ast.FunctionDef | ast.Assign)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign)
         for name in getattr(node, "targets", [node])
     }
     for exercise in exercises:

@@ -35,8 +35,10 @@ NOTHING_TO_SEE = {
         "bank's query has a 0 in its second coordinate, so that of a key does not count",
     ("04_softmax_and_values", "W_V", "sentence"):
         "the lesson: values have no part in the weights",
-    ("05_heads_and_positions", "sharpness", "sentence"):
-        "the same word stays the largest, however sharp",
+    ("06_tiny_trainer_and_kv_cache", "seed", "picture"):
+        "it changes what is written, not what is probable",
+    ("06_tiny_trainer_and_kv_cache", "top_k", "picture"):
+        "it changes what is written, not what is probable",
 }  # fmt: skip
 
 

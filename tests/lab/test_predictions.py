@@ -104,3 +104,12 @@ def test_the_stored_bundle_has_text_beside_the_widget():
         bundle, _ = shown._repr_mimebundle_()
         assert bundle["text/plain"] == repr(shown)
         assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_a_show_of_hands_becomes_bars():
+    vote = predict("Which?", {"one": "", "two": "No.", "three": "No."}, key="one")
+    assert "A: 12, B: 30, C: 8" in vote.counts("12 30 8").description
+    with pytest.raises(ValueError, match="2 counts for 3 choices: '12 30'"):
+        vote.counts("12 30")
+    with pytest.raises(ValueError, match="is not a number"):
+        vote.counts("12 30 many")

@@ -116,6 +116,7 @@ class Folder:
             "bench": "tests/bench",
             "lab": "-m attnlab.editions lab",
             "site": ".site --url ",
+            "slides": ".slides",
             "test-site": "-m pytest tests/site",
         }
         if ok and words[0] in last:
@@ -148,7 +149,7 @@ def test_a_learner_gets_what_opens_the_course_and_a_maintainer_what_tests_it_too
 
 def test_the_site_needs_all_that_there_is(folder):
     assert folder.make("site") == ["install"]
-    for verb in ("lab", "bench", "site", "test-site"):
+    for verb in ("lab", "bench", "site", "slides", "test-site"):
         assert folder.make(verb) == []
 
 
@@ -248,6 +249,7 @@ def test_make_alone_lists_every_verb():
         "edit",
         "handout",
         "site",
+        "slides",
         "check",
         "test",
         "test-site",

@@ -19,7 +19,7 @@ def _steps(*sizes: tuple[int, int, int]) -> list[tuple[Tensor, ...]]:
     return [(draw(1, d), draw(1, d), draw(1, d_v), draw(s, d), draw(s, d_v)) for s, d, d_v in sizes]
 
 
-@exercise("6.1", "my_cache_bytes", section="section 3")
+@exercise("6.3", "my_cache_bytes", section='the cell "Bytes"')
 def cache_bytes() -> Comparison:
     """Write ``fn(layers, kv_heads, head_width, positions, batch, bytes_per_number)``: an int."""
 
@@ -50,7 +50,7 @@ def cache_bytes() -> Comparison:
     return Comparison(right, [(3, 5, 7, 11, 13, 4), (5, 3, 11, 7, 17, 8)], mistakes)
 
 
-@exercise("6.2", "my_decode_step", section="section 3")
+@exercise("6.1", "my_decode_step", section="section 5")
 def decode_step() -> Comparison:
     """Write ``fn(q_new, k_new, v_new, K, V)``: one step with a cache, as (output, K, V).
 
@@ -115,7 +115,7 @@ def decode_step() -> Comparison:
     return Comparison(right, inputs, mistakes, parts=("output", "K", "V"))
 
 
-@exercise("6.3", "shore_needs", section="section 2")
+@exercise("6.4", "shore_needs", section="section 2")
 def what_shore_needs() -> Judge:
     """Say in words what the trained model needs for *shore*: a value, or the residual.
 
@@ -143,7 +143,7 @@ def what_shore_needs() -> Judge:
 
 
 @exercise(
-    "6.4", "stale_in_block_1", "stale_in_block_2", "stale_after_appending", section="section 3"
+    "6.5", "stale_in_block_1", "stale_in_block_2", "stale_after_appending", section="section 5"
 )
 def stale_columns() -> Judge:
     """Count stale columns: a causal model of two blocks, 12 cached words, the fifth is edited.
@@ -172,7 +172,7 @@ def stale_columns() -> Judge:
     )
 
 
-@exercise("6.5", "my_shared_heads", section="section 3")
+@exercise("6.6", "my_shared_heads", section='the cell "Bytes"')
 def share_heads() -> Comparison:
     """Write ``fn(k, n_heads)``: ``k`` (B, H_kv, S, d) as (B, n_heads, S, d), for grouped queries.
 
@@ -218,7 +218,7 @@ def share_heads() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("6.6", "my_rope_step", section="section 3")
+@exercise("6.7", "my_rope_step", section="section 5")
 def rope_decode_step() -> Comparison:
     """Write ``fn(q_new, k_new, v_new, K, V)``: as in ``decode_step``, with RoPE.
 
@@ -291,7 +291,7 @@ def rope_decode_step() -> Comparison:
     return Comparison(right, inputs, mistakes, parts=("output", "K", "V"))
 
 
-@exercise("6.7", "my_generate", section="section 3")
+@exercise("6.8", "my_generate", section="section 5")
 def write_with_cache() -> Judge:
     """Write ``fn(model, ids, n_new)``: greedy text, ids (1, S + n_new), with a cache.
 
@@ -380,3 +380,56 @@ def write_with_cache() -> Judge:
         return found
 
     return judge
+
+
+@exercise("6.2", "my_knock_out", section="section 4")
+def knock_out() -> Comparison:
+    """Write ``fn(heads, out)``: ``heads`` (B, H, S, d) with head ``out`` replaced by its mean.
+
+    The mean is taken over the batch, at each position; ``heads`` itself stays as it is.
+    """
+    draw = normal_source()
+
+    def replaced(heads: Tensor, out: int, fill: Callable[[Tensor], Any]) -> Tensor:
+        changed = heads.clone()
+        changed[:, out] = fill(heads[:, out])  # (B, S, d)
+        return changed
+
+    def right(heads: Tensor, out: int) -> Tensor:
+        return replaced(heads, out, lambda x: x.mean(dim=0))
+
+    def elsewhere(heads: Tensor, out: int) -> Tensor:
+        return torch.stack([x if h == out else x.mean(0).expand_as(x)
+                            for h, x in enumerate(heads.unbind(1))], 1)  # fmt: skip
+
+    mistakes = {
+        "You put 0 there: a mean was asked for. 0 may be far from all that the head ever says.": (
+            lambda h, out: replaced(h, out, torch.zeros_like)
+        ),
+        "Your mean runs over the positions: it is to run over the batch.": (
+            lambda h, out: replaced(h, out, lambda x: x.mean(dim=1, keepdim=True))
+        ),
+        "Your mean runs over the width of the head: it is to run over the batch.": (
+            lambda h, out: replaced(h, out, lambda x: x.mean(dim=-1, keepdim=True))
+        ),
+        "You took one mean over everything: each position and each number has its own.": (
+            lambda h, out: replaced(h, out, lambda x: x.mean())
+        ),
+        "You took the mean over the batch and the positions: each position has its own.": (
+            lambda h, out: replaced(h, out, lambda x: x.mean(dim=(0, 1)))
+        ),
+        "You took the mean of all heads: only this head's own outputs count.": (
+            lambda h, out: replaced(h, out, lambda x: h.mean(dim=(0, 1))),
+            lambda h, out: replaced(h, out, lambda x: h.mean(dim=1)),
+        ),
+        "That head is as it was: nothing has been taken out.": lambda h, out: h,
+        "You kept that head and took out the others.": elsewhere,
+        "You replaced every head: only one is to be taken out.": (
+            lambda h, out: h.mean(dim=0, keepdim=True).expand_as(h)
+        ),
+        "You took the median: the mean was asked for.": (
+            lambda h, out: replaced(h, out, lambda x: x.median(dim=0).values)
+        ),
+    }
+    inputs = [(draw(5, 3, 4, 2), 1), (draw(3, 4, 7, 6), 0), (draw(7, 2, 5, 3), 1)]
+    return Comparison(right, inputs, mistakes)

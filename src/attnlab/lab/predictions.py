@@ -12,7 +12,7 @@ from typing import Any
 import traitlets
 from markdown_it import MarkdownIt
 
-from attnlab.lab import cells
+from attnlab.lab import cells, plots
 from attnlab.lab.knobs import number
 from attnlab.lab.page import OnPage, script
 
@@ -83,6 +83,15 @@ class Prediction(_Half):
             seen: what there was to see, in Markdown.
         """
         return Reveal(self, truth if self.reasons else float(truth), seen)
+
+    def counts(self, text: str) -> plots.Picture:
+        """Bars of a show of hands: ``counts("12 30 8")``, one number for each choice, A first."""
+        hands, letters = [number(count) for count in text.split()], "ABCDEFGH"[: len(self.reasons)]
+        if len(hands) != len(letters):
+            raise ValueError(f"{len(hands)} counts for {len(letters)} choices: {text!r}")
+        picture, axes = plots.panels(1, width=6, height=2.4)
+        plots.bars(axes, letters, hands, limits=(0, 1.2 * max(*hands, 1)), digits=0)
+        return picture
 
     def answer(self, truth: Any) -> None:
         """What cells of an earlier version call. The answer is revealed in another cell now."""

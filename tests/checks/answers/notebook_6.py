@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from answers import Answers
 from attnlab import attention, generate, rope
 
-SECTION_2, SECTION_3 = " See section 2.", " See section 3."
+SECTION_2, SECTION_3, BYTES = " See section 2.", " See section 5.", ' See the cell "Bytes".'
 
 
 def pointing(where, wrong):
@@ -88,7 +88,7 @@ CACHE_BYTES = Answers(
         lambda *sizes: float(np.prod(sizes)) / 0.5,
     ],
     wrong=pointing(
-        SECTION_3,
+        BYTES,
         [
             (
                 lambda layers, heads, width, positions, batch, size: (
@@ -295,7 +295,7 @@ SHARE_HEADS = Answers(
         lambda k, n: torch.cat([k[:, [h] * (n // k.shape[1])] for h in range(k.shape[1])], dim=1),
     ],
     wrong=pointing(
-        SECTION_3,
+        BYTES,
         [
             (
                 lambda k, n: k[:, torch.arange(n) // 2],
@@ -597,7 +597,99 @@ WRITE_WITH_CACHE = Answers(
     ),
 )
 
+# --- Take out a head ------------------------------------------------------------------------
+
+
+def with_head(heads, out, values):
+    changed = heads.clone()
+    changed[:, out] = values
+    return changed
+
+
+def by_loop(heads, out):
+    rows = []
+    for sentence in heads:
+        kept = [x for x in sentence]
+        kept[out] = sum(other[out] for other in heads) / len(heads)
+        rows.append(torch.stack(kept))
+    return torch.stack(rows)
+
+
+def by_where(heads, out):
+    is_out = (torch.arange(heads.shape[1]) == out)[:, None, None]
+    return torch.where(is_out, heads.mean(dim=0, keepdim=True), heads)
+
+
+def in_place(heads, out):
+    heads[:, out] = heads[:, out].mean(dim=0)
+    return heads
+
+
+KNOCK_OUT = Answers(
+    right=[
+        lambda h, out: with_head(h, out, h[:, out].mean(dim=0)),
+        by_loop,
+        by_where,
+        lambda h, out: with_head(
+            h.double(), out, torch.einsum("bsd->sd", h[:, out].double()) / len(h)
+        ),
+        lambda h, out: torch.cat(
+            [
+                h[:, :out],
+                h[:, out : out + 1].mean(0, keepdim=True).expand(len(h), -1, -1, -1),
+                h[:, out + 1 :],
+            ],
+            dim=1,
+        ),
+    ],
+    wrong=[
+        (answer, message + " See section 4.")
+        for answer, message in [
+            (
+                lambda h, out: with_head(h, out, 0.0),
+                "You put 0 there: a mean was asked for. "
+                "0 may be far from all that the head ever says.",
+            ),
+            (
+                lambda h, out: with_head(h, out, h[:, out].mean(dim=1, keepdim=True)),
+                "Your mean runs over the positions: it is to run over the batch.",
+            ),
+            (
+                lambda h, out: with_head(h, out, h[:, out].mean(dim=2, keepdim=True)),
+                "Your mean runs over the width of the head: it is to run over the batch.",
+            ),
+            (
+                lambda h, out: with_head(h, out, h[:, out].mean()),
+                "You took one mean over everything: each position and each number has its own.",
+            ),
+            (
+                lambda h, out: with_head(h, out, h[:, out].mean(dim=(0, 1))),
+                "You took the mean over the batch and the positions: each position has its own.",
+            ),
+            (
+                lambda h, out: with_head(h, out, h.mean(dim=1)),
+                "You took the mean of all heads: only this head's own outputs count.",
+            ),
+            (lambda h, out: h.clone(), "That head is as it was: nothing has been taken out."),
+            (
+                lambda h, out: with_head(h.mean(0).repeat(len(h), 1, 1, 1), out, h[:, out]),
+                "You kept that head and took out the others.",
+            ),
+            (
+                lambda h, out: h.mean(0).repeat(len(h), 1, 1, 1),
+                "You replaced every head: only one is to be taken out.",
+            ),
+            (
+                lambda h, out: with_head(h, out, h[:, out].median(dim=0).values),
+                "You took the median: the mean was asked for.",
+            ),
+        ]
+    ]
+    + [(in_place, "The numbers are right, but you overwrite the input heads.")],
+)
+
 ANSWERS = {
+    "knock_out": KNOCK_OUT,
     "cache_bytes": CACHE_BYTES,
     "decode_step": DECODE_STEP,
     "what_shore_needs": WHAT_SHORE_NEEDS,
