@@ -24,7 +24,6 @@
 # every word makes a query, a key and a value by a matrix product (Q = X W_Q, K = X W_K, V = X W_V);
 # the score of a query for a key is their dot product over √d_k, and −∞ where the mask forbids looking.
 # Here it hides later words: *river* may not look at *bank*.
-# Each PyTorch call is explained in a box where it first appears.
 #
 # **Takes** about 60 minutes; there is a stopping point after each section.
 
@@ -102,10 +101,8 @@ twice_vote
 # %% Bank's row by hand
 row = torch.tensor([1.4142, 0.7071])
 exps = row.exp()  # (S_k,)
-print("scores", row)
 print("exp   ", exps)
-print("shares", exps / exps.sum())
-print(f"the first is {exps[0] / exps[1]:.2f} times the second")
+print(f"shares {exps / exps.sum()}, the first is {exps[0] / exps[1]:.2f} times the second")
 unscaled = torch.tensor([2.0, 1.0]).exp()
 print(f"had we not scaled: {unscaled / unscaled.sum()}, {unscaled[0] / unscaled[1]:.2f} times")
 
@@ -123,19 +120,19 @@ Without scaling the scores are still 2 to 1, but their difference is 1, and the 
 )
 
 # %% [markdown]
-# ### All rows: loop, matrix, package
+# ### All rows: loop and matrix
 
 # %% Softmax of the grid
 looped = torch.stack([scores.exp() / scores.exp().sum() for scores in masked])  # (S_q, S_k)
 weights = masked.softmax(dim=-1)  # along the keys: (S_q, S_k)
 assert_close(weights, looped)
-assert_close(weights, attention(X, X, X, causal_mask(2)).weights, atol=1e-4, rtol=0)
 print(weights)
 print("over the wrong axis:", masked.softmax(dim=0))
 
 # %% Proof: no weight is negative and each row sums to 1 jupyter={"source_hidden": true} tags=["proof"]
 assert (weights >= 0).all()
 assert_close(weights.sum(dim=-1), torch.ones(2))
+assert_close(weights, attention(X, X, X, causal_mask(2)).weights, atol=1e-4, rtol=0)
 
 # %% [markdown]
 # > **Box: `softmax(dim=-1)`.** Exponential, sum, division, all in one. `dim=-1` says along which axis the shares sum to 1: the last one, the keys.
@@ -147,10 +144,8 @@ assert_close(weights.sum(dim=-1), torch.ones(2))
 # One is softplus, ln(1 + e^s). Let us add the same number to both scores.
 
 # %% Another function in the place of the exponential
-for added in (0, 10):
-    s = row + added
-    soft = F.softplus(s)
-    print(f"scores + {added:2}: exp {s.exp() / s.exp().sum()}, softplus {soft / soft.sum()}")
+for s in (row, row + 10):
+    print(f"exp {s.exp() / s.exp().sum()}, softplus {F.softplus(s) / F.softplus(s).sum()}")
 
 # %% [markdown]
 # With e^s only the difference between scores counts, so nothing changes.
@@ -181,10 +176,10 @@ recipe_vote
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
 keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
-print("scores", article)
 print("softmax gives", right)
 
 # %% Proof: the printed row is no softmax jupyter={"source_hidden": true} tags=["proof"]
+print("scores", article)
 print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
 
 # %% What is behind it: the recipe of the article jupyter={"source_hidden": true} tags=["reveal"]
@@ -204,7 +199,7 @@ The printed ones are 0.8/1.3 = 0.62 and 0.5/1.3 = 0.38: somebody divided by the 
 )
 
 # %% [markdown]
-# *Stopping point: about 10 minutes.*
+# *Stopping point: about 9 minutes.*
 
 # %% [markdown]
 # ## 2. Values: what is carried away
@@ -223,15 +218,15 @@ carried_guess = predict(
 )
 carried_guess
 
-# %% The weighted sum: loop, matrix, package
+# %% The weighted sum: loop and matrix
 V = X  # (S_k, d_v)
 parts = [weight * value for weight, value in zip(weights[1], V)]  # of bank's row
 output = weights @ V  # (S_q, S_k) @ (S_k, d_v) -> (S_q, d_v)
 assert_close(output[1], sum(parts))
-assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=0)
 print(output)
 
 # %% Proof: the sum in numbers jupyter={"source_hidden": true} tags=["proof"]
+assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=0)
 by_hand = [[round(0.6698 * 2, 4), 0], [round(0.3302 * 1, 4), 0]]  # the weights at four decimals
 print("bank: 0.6698 * [2, 0] + 0.3302 * [1, 0] =", by_hand[0], "+", by_hand[1])
 
@@ -250,8 +245,6 @@ picture
 
 # %% [markdown]
 # ### The other phrase
-#
-# Now the same for "money bank".
 
 # %% Vote: what changes with the phrase? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -294,7 +287,7 @@ Its output is [1.6698, 0] beside *river* and [0.6698, 0.6605] beside *money*.
 
 # %% [markdown]
 # Two limits: positions were left out on purpose; they come in notebook 5.
-# And in "river bank" the output always lies on one line, that of [1, 0] W_V, because *river* is twice *bank*: W_Q and W_K only say how far along it.
+# And in "river bank" the output lies on one line, whatever W_Q and W_K are, because *river* is twice *bank*.
 
 # %% [markdown]
 # ### Another W_V
@@ -330,19 +323,18 @@ moved_vote.reveal(
 # %% [markdown]
 # ### Added, not replaced
 #
-# In a model the output does not replace the embedding; it is **added** to it.
-# This bypass is called the **residual connection**.
-# Without it *bank* could lose its own embedding: the sum is made of values only; the query never enters it.
+# In a model the output does not replace the embedding; it is **added** to it: the **residual connection**.
+# Without it *bank* could lose its own embedding, because the weighted sum is made of values only.
 
 # %% The residual connection
 print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["river bank"].output[1])
 
 # %% [markdown]
 # Now the names that notebook 1 promised, from small to large:
-# - An **attention sublayer** is one attention step and the addition, as here.
-# - A **block** is an attention sublayer and then a small network that treats each position by itself. You write one in notebook 5.
-# - A **contextual hidden state** is what a position holds after a block. It is computed anew for every occurrence of a word, where an embedding is one row for each id.
-# - A **causal decoder** is a stack of blocks with the causal mask: a position uses itself and those before it. An **encoder** has no such mask: a position uses all.
+# - **attention sublayer**: one attention step and the addition, as here;
+# - **block**: an attention sublayer, then a small network for each position by itself (you write one in notebook 5);
+# - **contextual hidden state**: what a position holds after a block, computed anew for every occurrence of a word, where an embedding is one row for each id;
+# - **causal decoder** and **encoder**: a stack of blocks with the causal mask, where a position uses itself and those before it, and one without, where it uses all.
 #
 # *Stopping point: about 17 minutes.*
 
@@ -355,7 +347,7 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 #
 # Read from the inside out, five steps begin with Q, K and V: **score, scale, mask, softmax, mix**.
 # Before them comes **project** (X to Q, K and V), after them **add** (the residual connection).
-# You will see all seven below. First a question about the matrices.
+# First a question; then you see all seven.
 
 # %% Vote: the knobs that do nothing jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -423,7 +415,7 @@ def my_attention(q, k, v, allowed):
     return weights @ v  # (S_q, d_v)
 
 
-q, k, v = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0))  # S = 5, d = 7
+q, k, v = torch.randn(3, 5, 7)  # random, S = 5, d = 7
 mine = my_attention(q, k, v, causal_mask(5))
 assert_close(mine, attention(q, k, v, causal_mask(5)).output)
 assert_close(mine, F.scaled_dot_product_attention(q, k, v, is_causal=True))
@@ -510,16 +502,15 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 )
 
 # %% [markdown]
-# (The same as lines between words: under *Further*.)
 # One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing, so the attention weights alone do not tell what moved.
 #
-# *Stopping point: about 33 minutes.*
+# *Stopping point: about 32 minutes.*
 
 # %% [markdown]
 # ## 4. A loss under your hands
 #
-# Who chooses W_Q, W_K and W_V? Training: it makes a **loss** small. Here you do it first, by hand.
-# After "river bank" the next word is to be *shore*, after "money bank" *loan*.
+# Who chooses W_Q, W_K and W_V? Training, by making a **loss** small. Here you do it by hand.
+# After "river bank" comes *shore*, after "money bank" *loan*.
 # A fixed head reads *bank*'s output z: its first number is the score of *shore*, its second that of *loan*.
 #
 # > **Box: loss.** Softmax over the two scores gives the right word a probability p. The loss is −ln p, averaged over both phrases: 0 if p is 1, large if p is near 0.
@@ -530,12 +521,9 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 
 # %% The loss of two phrases, and one gradient step
 def loss_of(W_Q, W_K, W_V):
-    losses = []
-    for phrase, target in (("river bank", 0), ("money bank", 1)):  # shore, loan
-        x = E[encode(phrase)]  # (S, D)
-        z = attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(2)).output[1]  # (2,): of bank
-        losses.append(-z.log_softmax(dim=-1)[target])  # -ln p
-    return sum(losses) / 2
+    phrases = E[encode("river bank")], E[encode("money bank")]  # each (S, D)
+    z = [attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(2)).output[1] for x in phrases]  # of bank
+    return F.cross_entropy(torch.stack(z), torch.tensor([0, 1]))  # shore, loan: the mean of -ln p
 
 
 def gradient_step(matrices, learn):
@@ -549,7 +537,7 @@ blind = identities | {"W_V": torch.zeros(2, 2)}  # nothing is handed over
 print(f"with identities {loss_of(**identities):.4f}, without context {loss_of(**blind):.4f} = ln 2")
 
 # %% [markdown]
-# Without context both words get 1/2, and nothing better is possible: that is the dotted line at ln 2 below.
+# Without context nothing is better than 1/2 for each word: the dotted line at ln 2 below.
 
 # %% Vote: which matrix can do it alone? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -616,7 +604,7 @@ def show(W_Q, W_K, W_V, learn):
     needed = next((n for n in steps if gradient[learn][n] < 0.1), None)
     said = f"needs {needed} steps" if needed else f"is not there after {steps[-1]} steps"
     moves = len(history) - 1
-    sentence = f"Loss **{losses[-1]:.2f}** after {moves} move{'s' * (moves != 1)}. The gradient on {learn} {said}."
+    sentence = f"Loss **{losses[-1]:.3f}** after {moves} move{'s' * (moves != 1)}. The gradient on {learn} {said}."
     return sentence, losses[-1] < 0.1 and moves < 4
 
 
@@ -671,7 +659,7 @@ The gradient does not know what the numbers mean; it moves all twelve at once, a
 )
 
 # %% [markdown]
-# *Stopping point: about 42 minutes.*
+# *Stopping point: about 41 minutes.*
 
 # %% [markdown]
 # ## 5. Cross-attention: one sequence asks another
@@ -689,9 +677,9 @@ The gradient does not know what the numbers mean; it moves all twelve at once, a
 # | padding mask | for the padding of A | for the padding of B |
 #
 # Here A is the text "red blue", and B an image cut into four patches: red, blue, red and white.
-# In a batch every image gets as many rows as the largest one; the fifth row is such **padding**.
+# In a batch all images get as many rows as the largest; the fifth row is such **padding**.
 # A row has four numbers: how red, how blue, and its place, x and y.
-# W_Q and W_K keep the colours, W_V keeps the place. So a word asks *where is my colour?*
+# W_Q and W_K keep the colours, W_V the place: a word asks *where is my colour?*
 
 # %% Vote: which place does red get? jupyter={"source_hidden": true} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -715,8 +703,7 @@ W_Q = W_K = torch.eye(4)[:, :2]  # (D, d_k): keep the colours
 W_V = torch.eye(4)[:, 2:]  # (D, d_v): keep the place
 not_padding = padding_mask([4], size=5)[0]  # (1, S_B): True, True, True, True, False
 crossed = attention(text @ W_Q, patches @ W_K, patches @ W_V, not_padding)
-print("weights", crossed.weights)  # (S_A, S_B)
-print("places ", crossed.output)  # (S_A, d_v)
+print(crossed.weights, crossed.output, sep="\n")  # (S_A, S_B), (S_A, d_v)
 
 # %% What is behind it: the place of red jupyter={"source_hidden": true} tags=["reveal"]
 # Run this cell when you have voted
@@ -728,7 +715,7 @@ place_vote.reveal(
     if x < -0.9
     else "the centre of the image",
     """
-*red* gives both red patches 0.4983, and gets [−0.9931, 0.0000]: the middle of the left edge, where no patch has its centre.
+*red* gives both red patches 0.4983, and gets [−0.9930, 0.0000]: the middle of the left edge, where no patch has its centre.
 Attention blends. (*blue*, with one patch to find, gets nearly its place.)
 """,
 )
@@ -790,28 +777,49 @@ ask_image
 ask_image.stills({"W_Q": [[0, 1], [0, 1]]}, {"mask_padding": False})
 
 # %% [markdown]
-# Without the mask the padding gets nearly everything, because its leftover numbers happen to be large.
+# Without the mask the padding gets nearly everything: its leftover numbers happen to be large.
 # Nothing in B is the future of A, so there is no causal mask.
 
 # %% [markdown]
-# ## Exercise
+# ## Exercises
 #
-# Seven shorter ones stand under *Further*.
-#
-# **Exercise 4.1.** Write cross-attention: `text` is `(S_A, D)`, `image` is `(S_B, D)`, `W_Q` and `W_K` are `(D, d_k)`, `W_V` is `(D, d_v)`;
-# `is_patch` `(S_B,)` is False at padding. Return the output, `(S_A, d_v)`.
+# Six more stand under *Further*.
+
+# %% [markdown]
+# **Exercise 4.1, break a recipe.** Give two scores, both visible, for which the article's recipe prints a share above 1.
 #
 # <details><summary>Hint 1: nudge</summary>
-# Three projections: which two belong to the image? And how many columns does the grid of scores have?
+# When is a sum smaller than one of its parts?
 # </details>
 #
 # <details><summary>Hint 2: a similar case, worked</summary>
-# With one word [1, 0], patches [2, 0] and [0, 5], identity matrices and no padding, the scores are 2 and 0; divided by √2 they are 1.41 and 0;
-# the weights are 0.80 and 0.20, and the output is 0.80 · [2, 0] + 0.20 · [0, 5] = [1.61, 0.98].
+# Three scores, 5, 1 and −2: the sum is 4, and the first share is 5/4.
+# </details>
+
+# %% Exercise 4.1 tags=["exercise"]
+my_scores = ...  # such as torch.tensor([1.0, 2.0])
+checks.share_above_one(my_scores)
+
+# %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# A solution: unfold it when you have tried
+scores_solution = torch.tensor([3.0, -1.0])  # shares 1.5 and -0.5
+checks.share_above_one(scores_solution)
+
+# %% [markdown]
+# **Exercise 4.2.** Write cross-attention: `text` is `(S_A, D)`, `image` is `(S_B, D)`, `W_Q` and `W_K` are `(D, d_k)`, `W_V` is `(D, d_v)`;
+# `is_patch` `(S_B,)` is False at padding. Return the output, `(S_A, d_v)`; you may call `attention`.
+#
+# <details><summary>Hint 1: nudge</summary>
+# Which two of the three projections belong to the image?
+# </details>
+#
+# <details><summary>Hint 2: a similar case, worked</summary>
+# One word [1, 0], patches [2, 0] and [0, 5], identity matrices, no padding: scores 2 and 0, over √2 1.41 and 0,
+# weights 0.80 and 0.20, output 0.80 · [2, 0] + 0.20 · [0, 5] = [1.61, 0.98].
 # </details>
 
 
-# %% Exercise 4.1 tags=["exercise"]
+# %% Exercise 4.2 tags=["exercise"]
 def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
     return ...  # your lines here
 
@@ -819,13 +827,10 @@ def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
 checks.cross_attention(my_cross_attention)
 
 
-# %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution"]
 # A solution: unfold it when you have tried
 def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
-    q, k, v = text @ W_Q, image @ W_K, image @ W_V  # (S_A, d_k), (S_B, d_k), (S_B, d_v)
-    scores = q @ k.T / W_Q.shape[1] ** 0.5  # (S_A, S_B)
-    weights = scores.masked_fill(~is_patch, -torch.inf).softmax(dim=-1)
-    return weights @ v  # (S_A, d_v)
+    return attention(text @ W_Q, image @ W_K, image @ W_V, is_patch).output  # (S_A, d_v)
 
 
 checks.cross_attention(cross_attention_solution)
@@ -941,7 +946,7 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 # %% [markdown] tags=["further"]
 # ### More exercises
 #
-# **Exercise 4.2.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
+# **Exercise 4.3.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
 # Every row has at least one True. Return the attention weights. Some scores are as large as 1000.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -955,7 +960,7 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 # </details>
 
 
-# %% Exercise 4.2 tags=["exercise", "further"]
+# %% Exercise 4.3 tags=["exercise", "further"]
 def my_masked_softmax(scores, allowed):
     return ...  # your lines here
 
@@ -963,7 +968,7 @@ def my_masked_softmax(scores, allowed):
 checks.masked_softmax(my_masked_softmax)
 
 
-# %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def masked_softmax_solution(scores, allowed):
     masked = scores.masked_fill(~allowed, -torch.inf)
@@ -974,7 +979,7 @@ def masked_softmax_solution(scores, allowed):
 checks.masked_softmax(masked_softmax_solution)
 
 # %% [markdown] tags=["further"]
-# **Exercise 4.3.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`. Return the output, `(S_q, d_v)`.
+# **Exercise 4.4.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`. Return the output, `(S_q, d_v)`.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Five verbs, in this order: score, scale, mask, softmax, mix.
@@ -986,19 +991,19 @@ checks.masked_softmax(masked_softmax_solution)
 # </details>
 
 
-# %% Exercise 4.3 tags=["exercise", "further"]
+# %% Exercise 4.4 tags=["exercise", "further"]
 def my_whole_attention(q, k, v, allowed):
     return ...  # your lines here
 
 
 checks.attention_function(my_whole_attention)
 
-# %% Exercise 4.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 checks.attention_function(my_attention)
 
 # %% [markdown] tags=["further"]
-# **Exercise 4.4, find the error.** The author of [0.62, 0.38, 0, 0] had a recipe. Complete it: `scores` and `allowed` are `(S_k,)`.
+# **Exercise 4.5, find the error.** The author of [0.62, 0.38, 0, 0] had a recipe. Complete it: `scores` and `allowed` are `(S_k,)`.
 #
 # <details><summary>Hint 1: nudge</summary>
 # Section 1 has put three recipes beside the printed row. Only one of them never uses e.
@@ -1009,7 +1014,7 @@ checks.attention_function(my_attention)
 # </details>
 
 
-# %% Exercise 4.4 tags=["exercise", "further"]
+# %% Exercise 4.5 tags=["exercise", "further"]
 def authors_recipe(scores, allowed):
     visible = scores * allowed  # (S_k,): the hidden ones become 0
     return visible / ...  # by what?
@@ -1018,7 +1023,7 @@ def authors_recipe(scores, allowed):
 checks.article_row(authors_recipe)
 
 
-# %% Exercise 4.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def authors_recipe_solution(scores, allowed):
     visible = scores * allowed  # (S_k,)
@@ -1026,26 +1031,6 @@ def authors_recipe_solution(scores, allowed):
 
 
 checks.article_row(authors_recipe_solution)
-
-# %% [markdown] tags=["further"]
-# **Exercise 4.5, break it.** Give two scores, both visible, for which this recipe prints a share above 1.
-#
-# <details><summary>Hint 1: nudge</summary>
-# A share is above 1 if its score is larger than the sum. When is a sum smaller than one of its parts?
-# </details>
-#
-# <details><summary>Hint 2: a similar case, worked</summary>
-# With three scores, 5, 1 and −2: the sum is 4, and the first share is 5/4.
-# </details>
-
-# %% Exercise 4.5 tags=["exercise", "further"]
-my_scores = ...  # such as torch.tensor([1.0, 2.0])
-checks.share_above_one(my_scores)
-
-# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
-# A solution: unfold it when you have tried
-scores_solution = torch.tensor([3.0, -1.0])  # shares 1.5 and -0.5
-checks.share_above_one(scores_solution)
 
 # %% [markdown] tags=["further"]
 # **Exercise 4.6, predict a number.** *bank* gives *river* 0.6698 of its attention, from the scores 1.4142 and 0.7071.
@@ -1101,7 +1086,7 @@ checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
 # let every word attend to itself and those before it, and return the *new* `x` `(S, D)`.
 #
 # <details><summary>Hint 1: nudge</summary>
-# You have written all of it: exercise 4.3, a mask from notebook 3, and one plus sign from section 2.
+# You have written all of it: exercise 4.4, a mask from notebook 3, and one plus sign from section 2.
 # </details>
 #
 # <details><summary>Hint 2: a similar case, worked</summary>
@@ -1140,6 +1125,7 @@ hinted = attention(
 assert hinted.raw.tolist() == [[2, 6, 8]] and round(6 / 2**0.5, 2) == 4.24
 assert [round(w, 2) for w in hinted.weights[0].tolist()] == [0.06, 0.94, 0]
 assert [round(z, 2) for z in hinted.output[0].tolist()] == [0.06, 0.94]
+assert round(0.9 / 0.1) == 9
 assert round(math.log(9), 4) == 2.1972 and round(0.7071 / math.log(9), 4) == 0.3218
 assert round((torch.tensor([6.0, 0, 3]) / 2**0.5).softmax(0)[0].item(), 2) == 0.88
 unit = torch.eye(2)

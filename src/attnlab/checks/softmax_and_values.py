@@ -48,7 +48,7 @@ _SOFTMAX_MISTAKES = {
 }
 
 
-@exercise("4.2", "my_masked_softmax", section="section 1")
+@exercise("4.3", "my_masked_softmax", section="section 1")
 def masked_softmax() -> Comparison:
     """Write ``fn(scores, allowed)``: attention weights (S_q, S_k), a softmax along each row.
 
@@ -73,7 +73,7 @@ def masked_softmax() -> Comparison:
     return Comparison(lambda scores, allowed: hide(scores, allowed).softmax(-1), inputs, mistakes)
 
 
-@exercise("4.3", "my_whole_attention", section="section 3")
+@exercise("4.4", "my_whole_attention", section="section 3")
 def attention_function() -> Comparison:
     """Write ``fn(q, k, v, allowed)``: scaled dot-product attention, the output (S_q, d_v).
 
@@ -119,7 +119,7 @@ def attention_function() -> Comparison:
     return Comparison(right, inputs, mistakes, read=last)
 
 
-@exercise("4.4", "authors_recipe", section="section 1")
+@exercise("4.5", "authors_recipe", section="section 1")
 def article_row() -> Comparison:
     """Write ``fn(scores, allowed)``: what an author did who printed [0.62, 0.38, 0, 0].
 
@@ -163,7 +163,7 @@ def article_row() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("4.5", "my_scores", section="section 1")
+@exercise("4.1", "my_scores", section="section 1")
 def share_above_one() -> Judge:
     """Give two visible scores (2,) for which the article's recipe prints a share above 1.
 
@@ -314,7 +314,7 @@ def attention_sublayer() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("4.1", "my_cross_attention", section="section 5")
+@exercise("4.2", "my_cross_attention", section="section 5")
 def cross_attention() -> Comparison:
     """Write ``fn(text, image, W_Q, W_K, W_V, is_patch)``: cross-attention of text and image.
 
