@@ -240,7 +240,8 @@ carried_guess.reveal(
 # %% The same sum as a picture jupyter={"source_hidden": true}
 picture, axes = plots.panels(1, width=9.5, height=2.1)
 parts_named = ("attention weights", "values", "values, scaled", "output of bank")
-WeightedSum(axes, river_bank, weights[1], V, "bank mixes the values", parts_named)
+inks = (plots.CYCLE[0], plots.CYCLE[2])  # of river and bank
+WeightedSum(axes, river_bank, weights[1], V, "bank mixes the values", parts_named, colours=inks)
 picture
 
 # %% [markdown]
@@ -268,8 +269,8 @@ for phrase in ("river bank", "money bank"):
 
 # %% One word, three vectors jupyter={"source_hidden": true}
 picture, axes = plots.panels(1, width=4.6, height=3.0)
-arrows = torch.stack([E[2], *(s.output[1] for s in steps.values())])
-plots.vectors(axes, ["bank", "after river", "after money"], arrows, "One word, three vectors")
+arrows = torch.stack([*(s.output[1] for s in steps.values()), E[2]])
+plots.vectors(axes, ["after river", "after money", "bank"], arrows, "One word, three vectors")
 picture
 
 # %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} tags=["reveal"]
@@ -368,7 +369,7 @@ step = AttentionStep(
     show=["step", "phrase", "query", "temperature", "causal", "W_Q", "W_K", "W_V"]
     + ["X", "Q", "K", "V", "words", "raw", "scaled", "masked", "weights", "output", "sum"],
     phrase="river bank",
-    goal="Press Play. Then look for the dead numbers in “river bank”. Then take “river money bank” and make bank give money more than 0.5.",
+    goal="Press Play. Look for dead numbers in “river bank”. Then, in “river money bank”, make bank give money more than 0.5.",
     when=[["weights", "bank", "money", ">", 0.5]],
 )
 step
@@ -446,18 +447,18 @@ river_vote
 picture, (left, middle, right) = plots.panels(3, height=2.7)
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
 heat_money = plots.heatmap(middle, money_bank, money_bank, title="money bank")
-names = ["input", "beside river", "beside money"]
+names = ["beside river", "beside money", "input"]
 plane = plots.vectors(right, names, title="bank", limits=(-1, 3, -1, 3))
 
 
 def show(W_Q, W_K, W_V):
-    outputs = [E[2]]
+    outputs = []
     for phrase, heat in ((river_bank, heat_river), (money_bank, heat_money)):
         x = E[encode(" ".join(phrase))]
         steps = attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(2))
         heat.update(steps.weights, causal_mask(2))
         outputs.append(steps.output[1])
-    plane.update(torch.stack(outputs))
+    plane.update(torch.stack([*outputs, E[2]]))
     in_money, in_river = heat_money.values[1, 0], heat_river.values[1, 0]
     sentence = f"bank gives money **{in_money:.4f}** in 'money bank' and river **{in_river:.4f}** in 'river bank'."
     return sentence, in_money > 0.95
@@ -560,6 +561,7 @@ heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
 heat_money = plots.heatmap(middle, money_bank, money_bank, title="money bank")
 lines = ["your moves", "gradient"]
 curve = plots.curves(right, lines, "Loss", "move", "loss", xlim=(0, 24), ylim=(0, 1))
+curve.lines["your moves"].set_marker("o")
 curve.lines["gradient"].set_linestyle("--")
 curve.level(math.log(2), "ln 2: without context")
 curve.level(0.1, "goal")
@@ -901,7 +903,8 @@ for temperature in (0.1, 1.0, 10.0):
 # **Your own phrase.** Type up to eight words.
 # *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
 
-# %% Explorer: your own phrase tags=["explorer", "further"]
+# %% Explorer: your own phrase jupyter={"source_hidden": true} tags=["explorer", "further"]
+# Unfold to see and to change what is drawn
 picture, (left, right) = plots.panels(2, width=9.5, height=2.6)
 heat = plots.heatmap(left, "ab", "ab")
 table = plots.heatmap(right, "ab", ["1", "2"], kind="values", title="output", names=("", ""))
