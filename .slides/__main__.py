@@ -56,18 +56,19 @@ def build(course: Path, target: Path) -> None:
 
 
 def mark(course: Path) -> None:
-    """Write the slide type of each cell that has none into the sources."""
+    """Write the slide type of each cell that has none into the line that the cell begins with."""
     for path in sorted(course.glob("0*.py")):
-        notebook, section = jupytext.read(path), ""
-        for cell in notebook.cells:
+        lines, section = path.read_text(encoding="utf-8").split("\n"), ""
+        starts = [number for number, line in enumerate(lines) if line.startswith("# %%")]
+        for start, cell in zip(starts, jupytext.read(path).cells, strict=True):
             if cell.cell_type == "markdown" and (heading := re.match(r"## (.*)", cell.source)):
                 section = heading[1]
             if "slideshow" not in cell.metadata:
-                kind = lecture.rule(cell, section)
-                cell.metadata["slideshow"] = {"slide_type": kind}
-                # In the order in which JupyterLab would save them.
-                cell.metadata = nbformat.from_dict(dict(sorted(cell.metadata.items())))
-        jupytext.write(notebook, path)
+                kind = json.dumps({"slide_type": lecture.rule(cell, section)})
+                # Before the tags, where JupyterLab would put it.
+                head, tags, rest = lines[start].partition(" tags=")
+                lines[start] = f"{head} slideshow={kind}{tags}{rest}"
+        path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def main() -> None:

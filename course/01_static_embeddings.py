@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 1 · Static embeddings
 #
 # **The question.** *bank* means one thing in "river bank" and another in "money bank".
@@ -25,7 +25,7 @@
 # Press *Shift + Enter* to run a cell, and run every cell from the top.
 # You can change any number in any cell: *Kernel → Restart* fixes anything you break.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions to warm up.** Answer in your head, then unfold.
 #
 # <details><summary>What is the shape of a (2, 3) matrix times a (3, 5) matrix?</summary>
@@ -38,7 +38,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -61,22 +61,22 @@ from attnlab.lab.weighted_sum import WeightedSum
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Before you start: eight questions
 #
 # Most of their words will be new, and that is as it should be.
 # The same questions come back at the end of notebook 6, where your two answers stand side by side.
 # There is no grade, and nothing is revealed now: four minutes, and guesses are welcome.
 
-# %% The eight questions
+# %% The eight questions slideshow={"slide_type": "subslide"}
 checks.eight_questions.ask()
 
-# %% Your eight letters
+# %% Your eight letters slideshow={"slide_type": "subslide"}
 my_first_answers = "????????"  # a letter for each question in turn; leave ? if you have no idea
 
 checks.eight_questions.note(my_first_answers)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. A table of rows
 #
 # A language model does not see words.
@@ -100,7 +100,7 @@ checks.eight_questions.note(my_first_answers)
 #
 # In the next cell `encode` turns a phrase into its ids.
 
-# %% Vote: two banks jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: two banks jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 banks_vote = predict(
     "Which row will bank get in “river bank”, and which in “money bank”?",
@@ -113,14 +113,14 @@ banks_vote = predict(
 )
 banks_vote
 
-# %% Two phrases, looked up
+# %% Two phrases, looked up slideshow={"slide_type": "subslide"}
 E = embedding_table()  # (V, D) = (3, 2)
 river_bank = encode("river bank")  # ids (S,)
 money_bank = encode("money bank")
 print("river bank", river_bank.tolist(), "->", E[river_bank].tolist())
 print("money bank", money_bank.tolist(), "->", E[money_bank].tolist())
 
-# %% What is behind it: two banks jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: two banks jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 same = torch.equal(E[river_bank][1], E[money_bank][1])
 banks_vote.reveal(
@@ -131,7 +131,7 @@ Such an embedding is called **static**.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The same lookup three times
 #
 # Looking up a row can also be written as a matrix product.
@@ -142,14 +142,14 @@ Such an embedding is called **static**.
 #
 # Keep that sentence: attention will be the same sum with other numbers in the row.
 
-# %% The sentence as a picture jupyter={"source_hidden": true}
+# %% The sentence as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 words = ["river", "money", "bank"]
 picture, axes = plots.panels(1, width=9.5, height=2.7)
 WeightedSum(axes, words, [0, 0, 1], E, names=("one-hot row", "table E", "its rows, scaled", "sum"))
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Each cell holds a number, and a bar of that height in the colour of its word.
 # The row says how much of each word is taken: here nothing of *river* and *money*, and *bank* once.
 # The same picture comes back in every notebook, with other numbers in the row.
@@ -163,7 +163,7 @@ picture
 # PyTorch's `nn.Embedding` is this table, with rows that are **parameters**: numbers that training adjusts.
 # The cell looks the phrase up in three ways, and `assert_close` would stop the notebook if two results differed.
 
-# %% Loop, matrix, PyTorch
+# %% Loop, matrix, PyTorch slideshow={"slide_type": "subslide"}
 looked_up = torch.stack([E[i] for i in river_bank])  # loop over tokens: (S, D)
 one_hot = F.one_hot(river_bank, num_classes=3).float()  # (S, V)
 X = one_hot @ E  # (S, V) @ (V, D) -> (S, D)
@@ -173,7 +173,7 @@ assert_close(table(river_bank), X)
 print("one-hot", one_hot.tolist())
 print("X      ", X.tolist())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The rows of a phrase, stacked, are the matrix **X**.
 # In this course its axes always have the same letters:
 #
@@ -186,14 +186,14 @@ print("X      ", X.tolist())
 #
 # Real models have the same axes, only longer.
 
-# %% The shape of X
+# %% The shape of X slideshow={"slide_type": "subslide"}
 batch = torch.stack([E[river_bank], E[money_bank]])  # (B, S, D)
 S, D = 2048, 4096  # in a real model
 print("X:", tuple(X.shape))
 print("a batch of two phrases:", tuple(batch.shape))
 print("2,048 tokens at width 4,096:", (S, D), "=", f"{S * D:,} numbers")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Not only banks
 #
 # A *mole* can sit on a face, and a chemist counts molecules in moles.
@@ -203,7 +203,7 @@ print("2,048 tokens at width 4,096:", (S, D), "=", f"{S * D:,} numbers")
 # > **Box: random numbers that stay the same.** `torch.randn` draws random numbers around 0.
 # > A *generator* is where they come from; with a *seed*, `manual_seed(0)`, it starts at the same place each time, so you and we see the same rows.
 
-# %% One row for two moles
+# %% One row for two moles slideshow={"slide_type": "subslide"}
 vocabulary = tuple("a carbon dioxide face his mole of on the".split())
 generator = torch.Generator().manual_seed(0)
 random_table = torch.randn(len(vocabulary), 4, generator=generator)  # (V, D) = (9, 4)
@@ -212,14 +212,14 @@ chemistry = random_table[encode("a mole of carbon dioxide", vocabulary)]  # (5, 
 print("mole has the same row in both:", torch.equal(skin[1], chemistry[1]))
 print("the shapes are", tuple(skin.shape), "and", tuple(chemistry.shape))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # A row of this table is called an **input embedding**: one per *id*, learned like any other parameter, the same in every sentence.
 # What we want is a vector per *occurrence*, which knows the words around it.
 # Making the second out of the first is what attention is for, and what this course builds up to.
 #
 # *Stopping point: about 11 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. Directions carry meaning
 #
 # Why vectors, and not just ids?
@@ -236,7 +236,7 @@ print("the shapes are", tuple(skin.shape), "and", tuple(chemistry.shape))
 # Dividing by both lengths leaves the **cosine**: 1 for the same direction, 0 for a right angle, −1 for opposite directions.
 # So the dot product counts length *and* angle, the cosine only the angle.
 
-# %% Vote: the larger dot product jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the larger dot product jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 dots_vote = predict(
     "river is [2, 0], bank is [1, 0]. With which does bank have the larger dot product?",
@@ -249,7 +249,7 @@ dots_vote = predict(
 )
 dots_vote
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # All dot products at once are a table, and so are all cosines.
 #
 # > **Box: transpose.** `E.T` is E with rows and columns exchanged.
@@ -258,14 +258,14 @@ dots_vote
 # > **Box: broadcasting.** `lengths[:, None]` writes the three lengths as a column, `lengths[None, :]` as a row.
 # > Where a column meets a row, PyTorch repeats both to a 3 × 3 table, and the product holds each length times each other.
 
-# %% Dot products and cosines
+# %% Dot products and cosines slideshow={"slide_type": "subslide"}
 river, money, bank = E
 dots = E @ E.T  # (3, D) @ (D, 3) -> (3, 3): every word with every word
 lengths = E.norm(dim=1)  # (3,)
 cosines = dots / (lengths[:, None] * lengths[None, :])  # (3, 3) / ((3, 1) * (1, 3)) -> (3, 3)
 assert_close(cosines[0, 2], F.cosine_similarity(river, bank, dim=0))
 
-# %% Dot products and cosines as a picture jupyter={"source_hidden": true}
+# %% Dot products and cosines as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3)
@@ -274,7 +274,7 @@ plots.heatmap(middle, tokens, tokens, dots, "scores", "Dot products", ("", ""))
 plots.heatmap(right, tokens, tokens, cosines, "values", "Cosines", ("", ""), limit=1.0)
 picture
 
-# %% What is behind it: the larger dot product jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the larger dot product jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 dots_vote.reveal(
     "with river" if bank @ river > bank @ bank else "with itself",
@@ -284,14 +284,14 @@ bank · river = 2 is more than bank · bank = 1, although the direction is the s
 """,
 )
 
-# %% Proof: the dot products in the text jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the dot products in the text jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert river @ bank == 2 and bank @ bank == 1 and bank @ money == 0
 assert torch.tensor([3, 1]) @ torch.tensor([1, 2]) == 5  # the box
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Move them yourself
 
-# %% Explorer: three vectors in the plane jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: three vectors in the plane jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3, height=3)
@@ -320,10 +320,10 @@ plane_explorer = Explorer(
 )
 plane_explorer
 
-# %% Stills of the explorer: three vectors in the plane jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: three vectors in the plane jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 plane_explorer.stills({"vectors": [[2, 0], [0, 2], [1, 1]]}, {"vectors": [[2, 0], [0, 2], [0, 1]]})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Where do the numbers come from?
 #
 # Nobody writes them down.
@@ -333,7 +333,7 @@ plane_explorer.stills({"vectors": [[2, 0], [0, 2], [1, 1]]}, {"vectors": [[2, 0]
 # The folded cell does that, in its simplest form, on 4,000 generated sentences such as "a fisherman saw that small bank flood near the shore".
 # Its picture compares the directions of seven words (after subtracting the average of all words).
 
-# %% Skip-gram: the result (unfold to see how) jupyter={"source_hidden": true}
+# %% Skip-gram: the result (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how
 language = corpus()
 sentences = language.sample(4000, torch.Generator().manual_seed(0))  # (4000, 10) ids
@@ -376,18 +376,18 @@ print(
 )
 picture
 
-# %% Proof: what skip-gram found jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: what skip-gram found jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert min(river_side, money_side) > across + 0.1
 assert len(sentences) == 4_000
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Words used alike have come to point alike: the river words form one block, the money words another.
 # And *bank*, which has only one row for both uses, has been pulled **between** them.
 #
 # The same is true of vectors trained on billions of real words.
 # These are from GloVe ([Pennington et al. 2014](https://aclanthology.org/D14-1162/)), a well-known set with 50 numbers per word.
 
-# %% Real vectors
+# %% Real vectors slideshow={"slide_type": "subslide"}
 glove_words, glove_vectors = glove()  # (V, 50)
 
 
@@ -400,13 +400,13 @@ pairs = "bank money, bank loan, bank river, river shore, river money"
 for a, b in (pair.split() for pair in pairs.split(", ")):
     print(f"{a:5} and {b:5} {real_cosine(a, b):.2f}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # *bank* is nearer to each sense than *river* is to *money* (to *river* only just), and nearer to *money* than to *river*, probably because the texts speak of money more often.
 # One vector has to serve both senses.
 #
 # *Stopping point: about 22 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. A first try at context: the average
 #
 # A word should know its neighbours.
@@ -418,7 +418,7 @@ for a, b in (pair.split() for pair in pairs.split(", ")):
 #
 # In the next cell `torch.full((2, 2), 1 / 2)` is a 2 × 2 matrix in which every number is ½.
 
-# %% Vote: after averaging jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: after averaging jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 average_vote = predict(
     "Every row becomes the average of its phrase. Which two vectors are now the same?",
@@ -431,7 +431,7 @@ average_vote = predict(
 )
 average_vote
 
-# %% The average, twice
+# %% The average, twice slideshow={"slide_type": "subslide"}
 equal = torch.full((2, 2), 1 / 2)  # every word counts the same
 river_average = equal @ E[river_bank]  # (S, S) @ (S, D) -> (S, D)
 money_average = equal @ E[money_bank]
@@ -439,7 +439,7 @@ assert_close(river_average[1], E[river_bank].mean(dim=0))
 print("river bank ->", river_average.tolist())
 print("money bank ->", money_average.tolist())
 
-# %% What is behind it: after averaging jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: after averaging jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 average_vote.reveal(
     "river and bank in “river bank”" if torch.equal(*river_average) else "none",
@@ -453,13 +453,13 @@ In a phrase of twenty words, "the" would count as much as "river".
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Choose the numbers yourself
 #
 # Equal numbers are only one choice.
 # Here they are in your hands: the row starts as the average of "river bank".
 
-# %% Explorer: a row of numbers of your own jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: a row of numbers of your own jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 words = ["river", "money", "bank"]
 picture, axes = plots.panels(1, width=9.5, height=2.7)
@@ -486,11 +486,11 @@ mix_explorer = Explorer(
 )
 mix_explorer
 
-# %% Stills of the explorer: a row of numbers of your own jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: a row of numbers of your own jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 by_river = {"river": 0.5, "money": 0.5, "bank": 0.0}  # the same sum
 mix_explorer.stills(by_river, {"river": 0.0, "money": 0.5, "bank": 1.0})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # So far *you* chose the numbers, and for every phrase anew.
 # In a language model nobody sits at the sliders: the words themselves must decide.
 # A word must be able to *ask*, and the others must be able to *answer*, some louder than others.
@@ -498,7 +498,7 @@ mix_explorer.stills(by_river, {"river": 0.0, "money": 0.5, "bank": 1.0})
 #
 # *Stopping point: about 30 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
 #
 # Put your answer in place of the dots and run the cell: it says whether it is right, or which mistake it looks like.
@@ -515,7 +515,7 @@ mix_explorer.stills(by_river, {"river": 0.0, "money": 0.5, "bank": 1.0})
 # </details>
 
 
-# %% Exercise 1.1 tags=["exercise"]
+# %% Exercise 1.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_lookup(ids, E):
     return ...  # your lines here
 
@@ -523,7 +523,7 @@ def my_lookup(ids, E):
 checks.lookup(my_lookup)
 
 
-# %% Exercise 1.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 1.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def lookup_solution(ids, E):
     one_hot = F.one_hot(ids, num_classes=len(E)).to(E.dtype)  # (S, V)
@@ -532,7 +532,7 @@ def lookup_solution(ids, E):
 
 checks.lookup(lookup_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 1.2.** Write the cosine of two vectors `a` and `b`, both `(D,)`, without `F.cosine_similarity`.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -544,7 +544,7 @@ checks.lookup(lookup_solution)
 # </details>
 
 
-# %% Exercise 1.2 tags=["exercise"]
+# %% Exercise 1.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_cosine(a, b):
     return ...  # your lines here
 
@@ -552,7 +552,7 @@ def my_cosine(a, b):
 checks.cosine(my_cosine)
 
 
-# %% Exercise 1.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 1.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def cosine_solution(a, b):
     return (a @ b) / (a.norm() * b.norm())
@@ -560,7 +560,7 @@ def cosine_solution(a, b):
 
 checks.cosine(cosine_solution)
 
-# %% Proof: the worked hints jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the worked hints jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 hint = torch.tensor([[5.0, 6.0], [7.0, 8.0], [9.0, 0.0]])
 one, two, three = (torch.tensor(v) for v in ([3.0, 4.0], [0.0, 2.0], [8.0, 6.0]))
 assert_close(F.one_hot(torch.tensor([1, 1]), num_classes=3).float() @ hint, hint[[1, 1]])
@@ -570,7 +570,7 @@ assert_close(row, torch.tensor([1 / 3, 2 / 3, 0, 0]))
 half = torch.tensor([[4.0, 0.0], [0.0, 2.0]])
 assert (half / 2 + half.mean(dim=0) / 2).tolist() == [[3, 0.5], [1, 1.5]]
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - An embedding is a row of a table, picked by id: the same row in every sentence.
@@ -579,7 +579,7 @@ assert (half / 2 + half.mean(dim=0) / 2).tolist() == [[3, 0.5], [1, 1.5]]
 #
 # **Next:** [2 · Queries, keys, values](02_queries_keys_values.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
@@ -590,18 +590,18 @@ assert (half / 2 + half.mean(dim=0) / 2).tolist() == [[3, 0.5], [1, 1.5]]
 # > **Box: gradient.** How much would a number change if a parameter grew a little? The answers for all parameters are its *gradient*.
 # > `number.backward()` computes them, and each parameter keeps its own in `.grad`; training then nudges the parameters accordingly.
 
-# %% Which rows learn tags=["further"]
+# %% Which rows learn slideshow={"slide_type": "skip"} tags=["further"]
 trainable = nn.Embedding(3, 2)  # random start
 trainable(river_bank).sum().backward()
 print("can be learned:", trainable.weight.requires_grad)
 print("gradient of each row:", trainable.weight.grad.tolist())
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Arithmetic with directions.**
 # Among the GloVe words recorded here, *king* − *man* + *woman* points nearest to *queen*.
 # It is customary to leave out the three words of the question, and that is done here, too; otherwise the nearest word is *king* itself.
 
-# %% King, man, woman tags=["further"]
+# %% King, man, woman slideshow={"slide_type": "skip"} tags=["further"]
 asked = encode("king man woman", glove_words)
 king, man, woman = glove_vectors[asked]
 target = king - man + woman
@@ -610,14 +610,14 @@ print("nearest of all:", glove_words[likeness.argmax()])
 likeness[asked] = -1
 print(f"nearest other: {glove_words[likeness.argmax()]} {likeness.max():.2f}")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Let the vectors choose the numbers.**
 # The average gave all words the same number. The dot products could decide instead: row *i* of X Xᵀ holds those of word *i* with every word.
 # **Softmax** makes shares of them: positive, of sum 1, and the larger the product, the larger the share (notebook 3 builds it).
 # Then softmax(X Xᵀ) X is again *a row times a matrix*, and nothing in it is learned.
 # Below it is done twice with real vectors: once each has length 1, and once they are as they are, the dot products divided by √D (notebook 3 says why).
 
-# %% Attention without parameters tags=["further"]
+# %% Attention without parameters slideshow={"slide_type": "skip"} tags=["further"]
 pulled = {}
 for neighbour in ("river", "money"):
     X = glove_vectors[encode(f"{neighbour} bank", glove_words)]  # (S, D) = (2, 50)
@@ -633,19 +633,19 @@ for (name, neighbour), (itself, to_river, to_money, to_bank) in pulled.items():
         f"cosine with river {to_river:.2f}, money {to_money:.2f}, the old bank {to_bank:.3f}",
     )
 
-# %% Proof: whom bank is pulled to jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Proof: whom bank is pulled to jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 expected = {"river": (0.73, 0.63), "money": (0.44, 0.87)}  # of the new bank with river and money
 for neighbour, (to_river, to_money) in expected.items():
     assert abs(pulled["unit", neighbour][1] - to_river) < 0.01
     assert abs(pulled["unit", neighbour][2] - to_money) < 0.01
 assert min(pulled["raw", neighbour][3] for neighbour in expected) > 0.996
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # With length 1 *bank* is pulled to *river* or to *money*, whichever stands beside it.
 # As they are, it hardly moves: its dot product with itself is far larger than any other, so it keeps nearly everything for itself.
 # Whom to look at should not depend on how long a vector happens to be. It will be learned: notebook 2.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### More exercises
 #
 # **Exercise 1.3, half-filled.** The average of a phrase is *a row times the table*. Write that row.
@@ -660,7 +660,7 @@ assert min(pulled["raw", neighbour][3] for neighbour in expected) > 0.996
 # A phrase with the ids 1, 1, 0 and four words in the table: the one-hot rows are [0, 1, 0, 0] twice and [1, 0, 0, 0]. Added along axis 0, the axis of the tokens, they make [1, 2, 0, 0]; divided by the three tokens, [1/3, 2/3, 0, 0].
 # </details>
 
-# %% Vote: the order of the words jupyter={"source_hidden": true} tags=["predict", "further"]
+# %% Vote: the order of the words jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["predict", "further"]
 # Vote before you unfold: the reasons stand in here
 order_vote = predict(
     "Does the average tell “river bank” from “bank river”?",
@@ -674,7 +674,7 @@ order_vote = predict(
 order_vote
 
 
-# %% Exercise 1.3 tags=["exercise", "further"]
+# %% Exercise 1.3 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_average_row(ids, n_words):
     one_hot = F.one_hot(ids, num_classes=n_words).float()  # (S, V): one row for each token
     return one_hot.sum(dim=...) / ...  # (V,): one row for the phrase
@@ -683,7 +683,7 @@ def my_average_row(ids, n_words):
 checks.average_row(my_average_row)
 
 
-# %% Exercise 1.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 1.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def average_row_solution(ids, n_words):
     one_hot = F.one_hot(ids, num_classes=n_words).float()  # (S, V)
@@ -693,12 +693,12 @@ def average_row_solution(ids, n_words):
 print("that row times the table:", average_row_solution(river_bank, 3) @ E)
 checks.average_row(average_row_solution)
 
-# %% What is behind it: the order of the words jupyter={"source_hidden": true} tags=["reveal", "further"]
+# %% What is behind it: the order of the words jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["reveal", "further"]
 # Run this cell when you have voted
 row, reverse = (average_row_solution(encode(text), 3) for text in ("river bank", "bank river"))
 order_vote.reveal("no" if torch.equal(row, reverse) else "yes, the first word counts more")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 1.4, make the vector.** Long is not near.
 # Give *money* a new embedding: its dot product with *bank* [1, 0] is larger than that of *river* [2, 0], although its cosine with *bank* is at most 0.9.
 #
@@ -710,18 +710,18 @@ order_vote.reveal("no" if torch.equal(row, reverse) else "yes, the first word co
 # A vector whose dot product with [0, 1] is 6, and whose cosine with it is small: the dot product is the second number alone, so that is 6, and the first turns the vector away. [8, 6] has length 10 and cosine 6/10.
 # </details>
 
-# %% Exercise 1.4 tags=["exercise", "further"]
+# %% Exercise 1.4 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_money = ...  # two numbers: torch.tensor([1.0, 1.0]) is a start
 
 checks.long_not_near(my_money)
 
-# %% Exercise 1.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 1.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 money_solution = torch.tensor([3.0, 3.0])
 
 checks.long_not_near(money_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 1.5, find the bugs.** `with_two_bugs(i, E)` is to return the id of the word most like word `i`: the largest cosine, word `i` itself left out.
 # See what it says for *river* (id 0) in our table, find both bugs, and write it anew.
 #
@@ -734,7 +734,7 @@ checks.long_not_near(money_solution)
 # </details>
 
 
-# %% Exercise 1.5 tags=["exercise", "further"]
+# %% Exercise 1.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def with_two_bugs(i, E):
     return (E @ E[i]).argmax()
 
@@ -746,7 +746,7 @@ def my_nearest(i, E):
 checks.nearest(my_nearest)
 
 
-# %% Exercise 1.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 1.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def nearest_solution(i, E):
     alike = F.cosine_similarity(E, E[i][None], dim=1)  # (V,)
@@ -757,7 +757,7 @@ def nearest_solution(i, E):
 print("with both bugs, the word most like river is", tokens[with_two_bugs(0, E)])
 checks.nearest(nearest_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 1.6, build it.** From ids to vectors that know their phrase and stay themselves:
 # each word keeps the part `keep` (from 0 to 1) of its own embedding, the rest is the average of its phrase.
 # `ids` is `(S,)`, `E` is `(V, D)`, the result `(S, D)`.
@@ -772,7 +772,7 @@ checks.nearest(nearest_solution)
 # </details>
 
 
-# %% Exercise 1.6 tags=["exercise", "further"]
+# %% Exercise 1.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_mix(ids, E, keep):
     return ...  # your lines here
 
@@ -780,7 +780,7 @@ def my_mix(ids, E, keep):
 checks.mix_in_average(my_mix)
 
 
-# %% Exercise 1.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 1.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def mix_solution(ids, E, keep):
     X = E[ids]  # (S, D)
@@ -792,7 +792,7 @@ print("river", mixed[0].tolist(), " bank", mixed[1].tolist())
 print("bank is the same, first or last:", torch.equal(mixed[1], turned[0]))
 checks.mix_in_average(mix_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # Every word can be told apart again, but all of them still hear the same average, and the order is still unknown (notebook 5).
 #
 # ### Further reading
@@ -801,5 +801,5 @@ checks.mix_in_average(mix_solution)
 # - Pennington, Socher and Manning 2014, [*GloVe: Global Vectors for Word Representation*](https://aclanthology.org/D14-1162/).
 # - 3Blue1Brown, [*Attention in transformers, step-by-step*](https://www.3blue1brown.com/lessons/attention): the video with the *mole* on a face and the mole of carbon dioxide.
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("01"), globals())

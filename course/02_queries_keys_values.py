@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 2 · Queries, keys, values
 #
 # **The question.** A word should be able to *ask* the words around it, and each of them to *answer*.
@@ -21,7 +21,7 @@
 #
 # **Takes** about 45 minutes; there are stopping points on the way.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from notebook 1.** Answer in your head, then unfold.
 #
 # <details><summary>Why is the embedding of <em>bank</em> the same in "river bank" and "money bank"?</summary>
@@ -34,7 +34,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -59,30 +59,30 @@ E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
 tokens = ["river", "bank"]
 X = E[encode("river bank")]  # (S, D) = (2, 2)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. Let the embeddings ask
 #
 # Start with the simplest idea: a word asks with its own embedding.
 # It takes the dot product of its embedding with the embedding of each word of the phrase, its own included.
 # The vector that asks is called the **query**, the vector it is compared with a **key**, and the dot product is a **score**.
 
-# %% Guess: a score jupyter={"source_hidden": true} tags=["predict"]
+# %% Guess: a score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Answer before you go on
 score_guess = predict(
     "bank is [1, 0], river is [2, 0]. Which score does bank give to river?", key="2"
 )
 score_guess
 
-# %% The scores of bank, one at a time
+# %% The scores of bank, one at a time slideshow={"slide_type": "subslide"}
 river, bank = X
 print("bank . river =", (bank @ river).item())
 print("bank . bank  =", (bank @ bank).item())
 
-# %% What is behind it: a score jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: a score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 score_guess.reveal(bank @ river, "Multiply entry by entry and add: 1 · 2 + 0 · 0.")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### All scores at once
 #
 # All scores form a grid.
@@ -92,7 +92,7 @@ score_guess.reveal(bank @ river, "Multiply entry by entry and add: 1 · 2 + 0 ·
 # > **Box: `torch.einsum`.** It names the axes by letters: in `"id,jd->ij"` the first tensor has the axes i and d, the second j and d, the result i and j.
 # > A letter that is missing after the arrow, here d, is multiplied and summed.
 
-# %% Loop, matrix product, einsum
+# %% Loop, matrix product, einsum slideshow={"slide_type": "subslide"}
 looped = torch.zeros(2, 2)  # (S_q, S_k): queries by keys, here both S
 for i in range(2):
     for j in range(2):
@@ -103,14 +103,14 @@ assert_close(scores, looped)
 assert_close(scores, torch.einsum("id,jd->ij", X, X))
 scores.tolist()
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # **Why the transpose?** A matrix product multiplies rows by columns.
 # To make each query *row* meet each key *row*, the keys are laid on their side.
 #
 # The loop goes through the pairs one after another; the product does them all at once.
 # That is why graphics processors, which are made for such products, run attention fast.
 
-# %% Three phrases, three grids jupyter={"source_hidden": true}
+# %% Three phrases, three grids jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 picture, axes = plots.panels(3)
 for ax, phrase in zip(axes, ["river bank", "money bank", "river money bank"]):
@@ -118,7 +118,7 @@ for ax, phrase in zip(axes, ["river bank", "money bank", "river money bank"]):
     plots.heatmap(ax, phrase.split(), phrase.split(), rows @ rows.T, kind="scores", title=phrase)
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Look at the last grid and you see two failures.
 #
 # 1. **It is symmetric**: what *bank* gives to *river*, *river* gives to *bank*.
@@ -130,7 +130,7 @@ picture
 #
 # *Stopping point: about 6 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. Three matrices, each earned by a failure
 #
 # The repair is to give every word three vectors, each made from its embedding by a matrix of its own:
@@ -150,7 +150,7 @@ picture
 # In a library, the query is your question, the key the label on a book's spine, the value what is written inside.
 # At a party, the query is who you hope to meet, the key your name badge, the value what you say.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Identity first
 #
 # If all three matrices are the identity, then Q = K = V = X, and we are back in section 1.
@@ -161,21 +161,21 @@ picture
 # From there we change one number: W_Q[0, 1] = 1.
 # *bank* is [1, 0], and its query is that row times W_Q: a weighted sum of the rows of W_Q.
 
-# %% The query of bank as a weighted sum jupyter={"source_hidden": true}
+# %% The query of bank as a weighted sum jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 picture, axes = plots.panels(1, width=9.5, height=2.1)
 names = ("bank", "W_Q", "its rows, scaled", "query of bank")
 WeightedSum(axes, ["row 0", "row 1"], [1, 0], [[1, 1], [0, 1]], names=names)
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # *bank* has all its length in direction 0, so its query is row 0 of W_Q, and nothing else.
 # W_Q[0, 1] says how much of direction 0 of an embedding goes into direction 1 of a query, and direction 1 is where *money* lies.
 # That is why this one number tilts the question of *bank* towards *money*.
 #
 # All queries at once are X W_Q = Q. Row by row it is the same sum, always with the same W_Q:
 
-# %% X times W_Q, as blocks jupyter={"source_hidden": true}
+# %% X times W_Q, as blocks jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 phrase = "river money bank".split()
 X3, blocks = E[encode("river money bank")], torch.tensor([[1.0, 1.0], [0.0, 1.0]])
@@ -190,7 +190,7 @@ before.mark(row=2)
 after.mark(row=2)
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The outlined row of Q comes from the outlined row of X alone: a projection never mixes words.
 #
 # > **Box: `nn.Linear`.** A layer of PyTorch that holds a learned matrix, its `weight`, and multiplies by it.
@@ -199,7 +199,7 @@ picture
 #
 # This course leaves the biases of the projections out, as Llama does and as the formula Q = X W_Q says; GPT-2 and BERT have them.
 
-# %% Project the phrase: loop, then matrix
+# %% Project the phrase: loop, then matrix slideshow={"slide_type": "subslide"}
 W_Q = torch.tensor([[1.0, 1.0], [0.0, 1.0]])  # (D, d_k): one number is not the identity's
 W_K = torch.eye(2)  # (D, d_k)
 W_V = torch.eye(2)  # (D, d_v)
@@ -213,18 +213,18 @@ linear.weight.data = W_Q.T
 assert_close(linear(X), Q)
 print("Q =", Q.tolist())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # So the `weight` of an `nn.Linear` is our W_Q transposed.
 # Mind that when you read the parameters of a real model.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Asking and being asked
 #
 # The phrase is now "river money bank", with that W_Q.
 #
 # (`attention(Q, K, V)` from our package does all steps of the course. Today read `.raw`, the scores, and `.output`, the mixture of values; in section 3 also `.weights`, the shares.)
 
-# %% Guess: asking and being asked jupyter={"source_hidden": true} tags=["predict"]
+# %% Guess: asking and being asked jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Answer before you go on
 asked_guess = predict(
     "W_Q[0, 1] is 1 now. Which score does bank give money, and which does money give bank?",
@@ -237,14 +237,14 @@ asked_guess = predict(
 )
 asked_guess
 
-# %% Asking is not being asked
+# %% Asking is not being asked slideshow={"slide_type": "subslide"}
 phrase = "river money bank".split()
 X3 = E[encode("river money bank")]  # (3, 2)
 steps = attention(X3 @ W_Q, X3 @ W_K, X3 @ W_V)
 assert_close(steps.raw, (X3 @ W_Q) @ (X3 @ W_K).T)  # the package does the same
 print("bank gives money:", steps.raw[2, 1].item(), "  money gives bank:", steps.raw[1, 2].item())
 
-# %% What is behind it: asking and being asked jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: asking and being asked jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 asks, is_asked = steps.raw[2, 1], steps.raw[1, 2]
 asked_guess.reveal(
@@ -252,12 +252,12 @@ asked_guess.reveal(
     "No longer symmetric: *bank* gives *money* a score of 2, and *money* gives *bank* 0.",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The one matrix that decides
 #
 # Does it take no more than two different matrices?
 
-# %% Vote: two different matrices jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: two different matrices jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 decides_vote = predict(
     "W_Q exchanges the two directions, [[0, 1], [1, 0]], and W_K is the identity. Is the grid of scores symmetric?",
@@ -270,7 +270,7 @@ decides_vote = predict(
 )
 decides_vote
 
-# %% Four choices of W_Q
+# %% Four choices of W_Q slideshow={"slide_type": "subslide"}
 for name, rows in {
     "twice the identity": [[2.0, 0.0], [0.0, 2.0]],
     "stretch direction 1": [[1.0, 0.0], [0.0, 3.0]],
@@ -283,7 +283,7 @@ for name, rows in {
         f"{name}: M = {M.int().tolist()}, grid equal to its transpose {torch.equal(grid, grid.T)}"
     )
 
-# %% What is behind it: two different matrices jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: two different matrices jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 swapped = X3 @ torch.tensor([[0.0, 1.0], [1.0, 0.0]]) @ X3.T
 decides_vote.reveal(
@@ -295,7 +295,7 @@ If M is symmetric, so is every grid; only where M[a, b] and M[b, a] differ can a
 """,
 )
 
-# %% Proof: W_Q and W_K act through their product jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: W_Q and W_K act through their product jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 generator = torch.Generator().manual_seed(0)
 to_q, to_k, rows = (torch.randn(5, n, generator=generator) for n in (3, 3, 7))
 assert_close((rows.T @ to_q) @ (rows.T @ to_k).T, rows.T @ (to_q @ to_k.T) @ rows)
@@ -304,14 +304,14 @@ assert_close((to_q @ turn) @ (to_k @ turn).T, to_q @ to_k.T)
 for one in ([[2.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [1.0, 0.0]]):
     assert torch.equal(X3 @ torch.tensor(one) @ X3.T, (X3 @ torch.tensor(one) @ X3.T).T)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Two pairs with the same product are two ways to write the same scores: only the product can be told from outside.
 # The values have such a partner, too: in notebook 5 a matrix W_O follows W_V, and only W_V W_O matters.
 # (Elhage et al. 2021 call them the QK and the OV circuit.)
 #
 # ### What W_V does
 
-# %% Vote: another W_V jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: another W_V jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 values_vote = predict(
     "We put another matrix in the place of W_V. What changes?",
@@ -324,7 +324,7 @@ values_vote = predict(
 )
 values_vote
 
-# %% Another W_V, another W_K
+# %% Another W_V, another W_K slideshow={"slide_type": "subslide"}
 other = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
 other_values = attention(X3 @ W_Q, X3 @ W_K, X3 @ other)
 other_keys = attention(X3 @ W_Q, X3 @ other, X3 @ W_V)
@@ -332,7 +332,7 @@ print("row of bank, scores with another W_V:", other_values.raw[2].tolist())
 print("row of bank, scores with another W_K:", other_keys.raw[2].tolist())
 print("row of bank, scores before:          ", steps.raw[2].tolist())
 
-# %% What is behind it: another W_V jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: another W_V jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 values_vote.reveal(
     "what the words receive: the output" if torch.equal(steps.raw, other_values.raw) else "both",
@@ -342,15 +342,15 @@ Changing W_V does not: it changes what is handed over, **not where one looks**.
 """,
 )
 
-# %% Proof: what each matrix changes jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: what each matrix changes jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert torch.equal(steps.raw, other_values.raw)
 assert not torch.equal(steps.raw, other_keys.raw)
 assert not torch.equal(steps.output, other_values.output)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Need it be likeness?
 
-# %% Vote: likeness jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: likeness jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 likeness_vote = predict(
     "bank [1, 0] and money [0, 2] are at right angles. Can money get the highest score that bank gives?",
@@ -363,18 +363,18 @@ likeness_vote = predict(
 )
 likeness_vote
 
-# %% A right angle, and still the highest score
+# %% A right angle, and still the highest score slideshow={"slide_type": "subslide"}
 stronger = X3 @ torch.tensor([[1.0, 3.0], [0.0, 1.0]]) @ X3.T  # W_Q[0, 1] = 3
 print("scores that bank gives to river, money, bank:", stronger[2].tolist())
 
-# %% What is behind it: likeness jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: likeness jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 likeness_vote.reveal(
     "yes, with another W_Q" if stronger[2].argmax() == 1 else "no, a score measures likeness",
     "With W_Q[0, 1] = 3 *money* leads in the row of *bank*, although the two are at right angles: attention need not be likeness.",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 21 minutes.*
 #
 # ### Widths: what a narrow projection cannot see
@@ -384,27 +384,27 @@ likeness_vote.reveal(
 #
 # What does a narrow W_Q throw away? Give the words a third number, say for the plural, and let W_Q have only two columns.
 
-# %% Two words that ask the same question
+# %% Two words that ask the same question slideshow={"slide_type": "subslide"}
 bank_and_banks = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]])  # (2, D) = (2, 3)
 narrow = torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])  # (D, d_k) = (3, 2)
 print("queries of bank and banks:", (bank_and_banks @ narrow).tolist())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Row 2 of this W_Q is zero, so the third number goes nowhere: *bank* and *banks* ask the same question.
 # With d_k < D there is always a direction that is lost like that; training decides which.
 # A score then looks at a few sides of a word only, and other heads (notebook 5) can look at others.
 #
 # What is saved are parameters, and multiplications for every score:
 
-# %% What a narrow projection saves
+# %% What a narrow projection saves slideshow={"slide_type": "subslide"}
 D, d_k = 4096, 128  # as in a model with 32 heads
 print(f"parameters of W_Q: {D * D:,} if d_k = D, {D * d_k:,} with d_k = {d_k}")
 print(f"multiplications for a score: {D:,} or {d_k}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### What is learned, and what is computed
 
-# %% Vote: a longer phrase jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: a longer phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 longer_vote = predict(
     "The phrase grows from 3 words to 20. Which of these then has more numbers than before?",
@@ -418,14 +418,14 @@ longer_vote = predict(
 )
 longer_vote
 
-# %% Three words and twenty
+# %% Three words and twenty slideshow={"slide_type": "subslide"}
 generator = torch.Generator().manual_seed(0)
 for S in (3, 20):
     rows = torch.randn(S, 2, generator=generator)  # (S, D)
     raw = attention(rows @ W_Q, rows @ W_K, rows @ W_V).raw  # (S, S)
     print(f"S = {S}: W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, raw {tuple(raw.shape)}")
 
-# %% What is behind it: a longer phrase jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: a longer phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 grows = raw.numel() > 3 * 3 and W_Q.shape == (2, 2)
 longer_vote.reveal(
@@ -437,10 +437,10 @@ Both are loosely called "weights" elsewhere; this course never does.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Change every entry yourself
 
-# %% Explorer: W_Q, W_K, W_V -> vectors and scores jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: W_Q, W_K, W_V -> vectors and scores jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 phrase = "river money bank".split()
 X3 = E[encode("river money bank")]  # (3, 2)
@@ -477,24 +477,24 @@ matrices_explorer = Explorer(
 )
 matrices_explorer
 
-# %% Stills of the explorer: W_Q, W_K, W_V -> vectors and scores jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: W_Q, W_K, W_V -> vectors and scores jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 matrices_explorer.stills({"W_Q": [[1, 0], [1, 1]]}, {"W_V": [[0, 1], [-1, 0]]})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # One of the three matrices changes no score, whatever you do with it. Which?
 #
 # These are the first steps of a longer chain. The whole of it, under the same three matrices, is an explorer of [notebook 4](04_softmax_and_values.ipynb).
 #
 # *Stopping point: about 29 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. A rough full pass
 #
 # Scores are not yet an answer.
 # *bank* should receive a mixture of the values, in shares that follow its scores.
 # The obvious way to make shares: divide by the sum.
 
-# %% Guess: the mixture jupyter={"source_hidden": true} tags=["predict"]
+# %% Guess: the mixture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Answer before you go on
 mixture_guess = predict(
     "bank gives river 2 and itself 1. Which shares is that, and what is the mixture of [2, 0] and [1, 0]?",
@@ -507,24 +507,24 @@ mixture_guess = predict(
 )
 mixture_guess
 
-# %% Shares by dividing by the sum
+# %% Shares by dividing by the sum slideshow={"slide_type": "subslide"}
 bank_scores = scores[1]  # [2, 1]
 shares = bank_scores / bank_scores.sum()  # (S_k,)
 output = shares @ X  # a row times a matrix: (S_k,) @ (S_k, D) -> (D,)
 print("shares", shares)
 print("output", output)
 
-# %% The mixture as a picture jupyter={"source_hidden": true}
+# %% The mixture as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 picture, axes = plots.panels(1, width=9.5, height=2.1)
 WeightedSum(axes, tokens, shares, X, names=("shares of bank", "values", "values, scaled", "output"))
 picture
 
-# %% Proof: two thirds, one third jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: two thirds, one third jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert_close(shares, torch.tensor([2 / 3, 1 / 3]))
 assert_close(output, torch.tensor([5 / 3, 0.0]))
 
-# %% What is behind it: the mixture jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the mixture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 mixture_guess.reveal(
     f"2/3 and 1/3, so [{output[0]:.3f}, {output[1]:.0f}]",
@@ -535,19 +535,19 @@ A row times a matrix, once more, and this time the row was computed from the wor
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### It breaks
 #
 # But with another W_Q a score can be negative, since vectors can point apart.
 
-# %% Negative scores
+# %% Negative scores slideshow={"slide_type": "subslide"}
 broken = torch.tensor([2.0, -1.0])
 shares = broken / broken.sum()
 print("shares of [2, -1]:", shares.tolist(), " mixture:", (shares @ X).tolist())
 worse = torch.tensor([1.0, -1.0])
 print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # A share of 2 and one of −1 give a mixture longer than either word; the other is a division by zero.
 # Something better is needed than dividing by the sum: the **softmax** of the next two notebooks.
 # It, too, gives the larger score the larger share, and it takes any numbers.
@@ -555,7 +555,7 @@ print("shares of [1, -1]:", (worse / worse.sum()).tolist())
 # One question in advance.
 # In "money bank" the score of *bank* for *money* is 0, and dividing by the sum would give it nothing.
 
-# %% Vote: a score of 0 jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: a score of 0 jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 zero_vote = predict(
     "In “money bank”, bank gives money a score of 0. What share does money get after the softmax?",
@@ -568,12 +568,12 @@ zero_vote = predict(
 )
 zero_vote
 
-# %% A score of 0, after the softmax
+# %% A score of 0, after the softmax slideshow={"slide_type": "subslide"}
 X_money = E[encode("money bank")]
 steps = attention(X_money, X_money, X_money)
 print(f"score {steps.raw[1, 0]:.0f}, share {steps.weights[1, 0]:.4f}")
 
-# %% What is behind it: a score of 0 jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: a score of 0 jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 third = abs(steps.weights[1, 0] - 1 / 3) < 0.01
 zero_vote.reveal(
@@ -584,7 +584,7 @@ A score of 0 is not "no attention".
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Who attends to whom: a warning
 #
 # In the original paper and in this course, *the query attends to the key*, queries are rows, and each row will sum to 1.
@@ -599,7 +599,7 @@ A score of 0 is not "no attention".
 #
 # *Stopping point: about 35 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
 #
 # **Exercise 2.1.** Write the raw scores of a phrase: `X` is `(S, D)`, `W_Q` and `W_K` are `(D, d_k)`, the result is `(S, S)`.
@@ -613,7 +613,7 @@ A score of 0 is not "no attention".
 # </details>
 
 
-# %% Exercise 2.1 tags=["exercise"]
+# %% Exercise 2.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_scores(X, W_Q, W_K):
     return ...  # your lines here
 
@@ -621,7 +621,7 @@ def my_scores(X, W_Q, W_K):
 checks.scores(my_scores)
 
 
-# %% Exercise 2.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 2.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def scores_solution(X, W_Q, W_K):
     return (X @ W_Q) @ (X @ W_K).T  # (S, d_k) @ (d_k, S) -> (S, S)
@@ -629,7 +629,7 @@ def scores_solution(X, W_Q, W_K):
 
 checks.scores(scores_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 2.2.** Choose W_Q and W_K so that in "river money bank" the word *bank* gives *money* a score at least 1 higher than it gives *river*, and at least 1 higher than it gives itself.
 # The explorer above is a good place to search.
 #
@@ -641,17 +641,17 @@ checks.scores(scores_solution)
 # Let us make <em>river</em> look for <em>money</em> instead. With W_K the identity, money's key is [0, 2]. river is [2, 0], so its query is twice row 0 of W_Q. With [0, 3] as that row the query is [0, 6], and the scores of river are 0 for river, 12 for money, 0 for bank. For bank, [1, 0], the query is row 0 once.
 # </details>
 
-# %% Exercise 2.2 tags=["exercise"]
+# %% Exercise 2.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 my_W_Q = ...  # such as torch.tensor([[1.0, 0.0], [0.0, 1.0]]), with other numbers
 my_W_K = ...  # torch.eye(2) is the identity
 
 checks.bank_asks_for_money(my_W_Q, my_W_K)
 
-# %% Exercise 2.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 2.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - Score of query i for key j: q_i · k_j. All at once: Q Kᵀ = X (W_Q W_Kᵀ) Xᵀ, rows are queries, columns are keys.
@@ -660,7 +660,7 @@ checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 #
 # **Next:** [3 · Scaling and masking](03_scaling_and_masking.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
@@ -680,7 +680,7 @@ checks.bank_asks_for_money(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.eye(2))
 # </details>
 
 
-# %% Exercise 2.3 tags=["exercise", "further"]
+# %% Exercise 2.3 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def with_a_bug(shares, X, W_V):
     values = X @ W_V  # (S, d_v)
     received = torch.zeros_like(values)
@@ -697,7 +697,7 @@ def my_receive(shares, X, W_V):
 checks.receive(my_receive)
 
 
-# %% Exercise 2.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 2.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def receive_solution(shares, X, W_V):
     values = X @ W_V  # (S, d_v)
@@ -709,7 +709,7 @@ print("with the bug, river receives", with_a_bug(halves, X, W_V)[0].tolist())
 print("it should be                ", receive_solution(halves, X, W_V)[0].tolist())
 checks.receive(receive_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 2.4, explain by experiment.** Put `other` in the place of W_Q, then of W_K, then of W_V.
 # Which of them can change the scores? And which the output?
 #
@@ -721,7 +721,7 @@ checks.receive(receive_solution)
 # For W_Q the cell does it already: <code>attention(X3 @ other, X3, X3)</code> has other scores, so "W_Q" belongs into the first list. Its <code>.output</code> is shares times values; the shares follow the scores, so "W_Q" belongs into the second list, too. Now the same for <code>attention(X3, X3 @ other, X3)</code> and <code>attention(X3, X3, X3 @ other)</code>.
 # </details>
 
-# %% Exercise 2.4 tags=["exercise", "further"]
+# %% Exercise 2.4 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 before = attention(X3, X3, X3)  # all three are the identity
 other = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
 after = attention(X3 @ other, X3, X3)  # now W_Q is another one
@@ -731,7 +731,7 @@ my_score_movers = ...  # a list of some of "W_Q", "W_K", "W_V"
 my_output_movers = ...
 checks.what_moves(my_score_movers, my_output_movers)
 
-# %% Exercise 2.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 2.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 for i, name in enumerate(["W_Q", "W_K", "W_V"]):
     projected = [X3, X3, X3]  # queries, keys, values
@@ -742,7 +742,7 @@ for i, name in enumerate(["W_Q", "W_K", "W_V"]):
 
 checks.what_moves(["W_Q", "W_K"], ["W_Q", "W_K", "W_V"])
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 2.5, make two matrices.** In "river money bank", choose W_Q and W_K so that *bank* ignores *money*:
 # an attention weight (its share after the softmax) below 0.01, while *river* and *bank* keep at least 0.1 each.
 # `attention(X3 @ W_Q, X3 @ W_K, X3).weights[2]` is the row of *bank*. With the identities its score for *money* is 0 already; is that enough?
@@ -755,13 +755,13 @@ checks.what_moves(["W_Q", "W_K"], ["W_Q", "W_K", "W_V"])
 # To make bank ignore <em>river</em> instead, its query would have to point against [2, 0]: with [-3, 0] as row 0 of W_Q the score for river is -6, but the score for bank itself is -3 and for money 0, so bank would ignore itself, too. For money the way is clear: its key [0, 2] has direction 1 for itself. Which number of row 0 of W_Q reaches only that direction?
 # </details>
 
-# %% Exercise 2.5 tags=["exercise", "further"]
+# %% Exercise 2.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_ignoring_W_Q = ...
 my_ignoring_W_K = ...
 
 checks.bank_ignores_money(my_ignoring_W_Q, my_ignoring_W_K)
 
-# %% Exercise 2.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 2.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 against_money = torch.tensor([[1.0, -4.0], [0.0, 1.0]])
 row = attention(X3 @ against_money, X3, X3).weights[2]
@@ -769,7 +769,7 @@ assert row[1] < 0.01 and min(row[0], row[2]) >= 0.1
 
 checks.bank_ignores_money(against_money, torch.eye(2))
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 2.6, build it.** Attention need not be likeness: let any word look for any other.
 # There are V words, their embeddings are the one-hot rows (X is the identity), and so is W_K.
 # `who` `(V,)` says whom each word is to look for. Return the W_Q `(V, V)` with which word i gives word `who[i]` the score 1, and all others 0.
@@ -783,7 +783,7 @@ checks.bank_ignores_money(against_money, torch.eye(2))
 # </details>
 
 
-# %% Exercise 2.6 tags=["exercise", "further"]
+# %% Exercise 2.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_look_for(who):
     return ...  # your lines here
 
@@ -791,7 +791,7 @@ def my_look_for(who):
 checks.look_for(my_look_for)
 
 
-# %% Exercise 2.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 2.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def look_for_solution(who):
     return torch.eye(len(who))[who]  # (V, V): a lookup in the one-hot rows
@@ -799,7 +799,7 @@ def look_for_solution(who):
 
 checks.look_for(look_for_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 2.7, other matrices, the same scores.** W_Q `(D, d_k)` is replaced by `W_Q @ A`, where A `(d_k, d_k)` can be inverted.
 # Which W_K `(D, d_k)` gives every phrase the scores that it had before?
 #
@@ -814,7 +814,7 @@ checks.look_for(look_for_solution)
 # </details>
 
 
-# %% Exercise 2.7 tags=["exercise", "further"]
+# %% Exercise 2.7 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_other_W_K(W_K, A):
     return ...  # your lines here
 
@@ -822,7 +822,7 @@ def my_other_W_K(W_K, A):
 checks.same_scores(my_other_W_K)
 
 
-# %% Exercise 2.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 2.7, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def same_scores_solution(W_K, A):
     return W_K @ torch.linalg.inv(A).T  # (D, d_k) @ (d_k, d_k) -> (D, d_k)
@@ -830,7 +830,7 @@ def same_scores_solution(W_K, A):
 
 checks.same_scores(same_scores_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 2.8, count.** The embeddings have D = 6 numbers, d_k = 4, d_v = 3, and there are no biases.
 # How many *parameters* do W_Q, W_K and W_V have together, and how many *scores* does a phrase of 10 words have?
 #
@@ -842,17 +842,17 @@ checks.same_scores(same_scores_solution)
 # With D = 2, d_k = 3, d_v = 5 and 7 words: W_Q and W_K have 2 · 3 = 6 numbers each and W_V has 2 · 5 = 10, together 22, however long the phrase is. Each of the 7 words gives each of the 7 a score: 49.
 # </details>
 
-# %% Exercise 2.8 tags=["exercise", "further"]
+# %% Exercise 2.8 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_n_parameters = ...
 my_n_scores = ...
 
 checks.parameters_and_scores(my_n_parameters, my_n_scores)
 
-# %% Exercise 2.8, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 2.8, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 checks.parameters_and_scores(6 * 4 + 6 * 4 + 6 * 3, 10 * 10)
 
-# %% Proof: the worked hints jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Proof: the worked hints jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 for_river = E @ torch.tensor([[0.0, 3.0], [0.0, 1.0]]) @ E.T
 assert for_river[0].tolist() == [0, 12, 0]
 against_river = E @ torch.tensor([[-3.0, 0.0], [0.0, 1.0]]) @ E.T
@@ -861,7 +861,7 @@ received = torch.tensor([[1.0, 0.0], [0.5, 0.5]]) @ torch.tensor([[2.0, 0.0], [0
 assert received.tolist() == [[2, 0], [1, 2]]
 assert 2 * 3 + 2 * 3 + 2 * 5 == 22 and 7 * 7 == 49 and 3 * 2 == 3 * 4 * (2 / 4)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### Further reading
 #
 # - Vaswani et al. 2017, [*Attention Is All You Need*](https://arxiv.org/abs/1706.03762): queries, keys and values as used here, without biases.
@@ -869,5 +869,5 @@ assert 2 * 3 + 2 * 3 + 2 * 5 == 22 and 7 * 7 == 49 and 3 * 2 == 3 * 4 * (2 / 4)
 # - 3Blue1Brown, [*Attention in transformers, step-by-step*](https://www.3blue1brown.com/lessons/attention): draws queries as columns.
 # - Arpit Bhayani, [*The Q, K, V Matrices*](https://arpitbhayani.me/blogs/qkv-matrices): the three matrices built up from small numbers.
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("02"), globals())

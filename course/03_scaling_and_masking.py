@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 3 · Scaling and masking
 #
 # **The question.** Scores are made. Before they become shares, two things happen to them:
@@ -20,7 +20,7 @@
 # **Builds on** [notebook 2](02_queries_keys_values.ipynb): scores are Q Kᵀ, rows are queries, columns are keys.
 # **Takes** about 50 minutes; there are stopping points on the way.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from before.** Answer in your head, then unfold.
 #
 # <details><summary>Which matrix can you change without changing any score: W_Q, W_K or W_V?</summary>
@@ -33,7 +33,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -59,7 +59,7 @@ E = embedding_table()  # river [2, 0], money [0, 2], bank [1, 0]
 tokens = ["river", "bank"]
 X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X for now
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Softmax in three lines
 #
 # The next notebook takes softmax apart; here you need only this much.
@@ -71,24 +71,24 @@ X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X for now
 # These shares are the **attention weights**: computed anew for every input, unlike parameters, which are learned.
 # Such a row of shares will stand in our sentence *a row times a matrix is a weighted sum of its rows*; a share of 0 leaves that row out.
 
-# %% Three properties of softmax
+# %% Three properties of softmax slideshow={"slide_type": "subslide"}
 row = torch.tensor([2.0, 1.0, 0.0])
 hidden = torch.tensor([2.0, 1.0, -torch.inf])
 print("shares          ", row.softmax(dim=-1))
 print("all scores + 100", (row + 100).softmax(dim=-1))
 print("last one is -inf", hidden.softmax(dim=-1))
 
-# %% Proof: the three properties jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the three properties jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert_close(row.softmax(dim=-1), (row + 100).softmax(dim=-1), atol=1e-5, rtol=0)
 assert hidden.softmax(dim=-1)[2] == 0
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. Why divide by √d_k
 #
 # In the formula every score is divided by the square root of the key width d_k.
 # For our example, d_k = 2:
 
-# %% Scaled scores: loop, matrix, package
+# %% Scaled scores: loop, matrix, package slideshow={"slide_type": "subslide"}
 raw = X @ X.T  # (S, S)
 looped = torch.tensor([[(q @ k) / 2**0.5 for k in X] for q in X])
 scaled = raw / 2**0.5  # (S, S)
@@ -96,7 +96,7 @@ assert_close(scaled, looped)
 assert_close(scaled, attention(X, X, X).scaled)
 print(scaled)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: variance.** How far numbers stray from their mean: the mean of the squared distances.
 # > Its square root is the standard deviation.
 # > The variance of a *sum* of independent numbers is the sum of their variances.
@@ -105,7 +105,7 @@ print(scaled)
 # If the components of q and k are independent, with mean 0 and variance 1, each product has mean 0 and variance 1, too (the mean of q₁²k₁² is that of q₁² times that of k₁²: 1 · 1).
 # So the score, a sum of d_k of them, has variance **d_k**.
 
-# %% Vote: a typical score jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: a typical score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 score_vote = predict(
     "At d_k = 64, how far from 0 is a typical raw score?",
@@ -118,7 +118,7 @@ score_vote = predict(
 )
 score_vote
 
-# %% The variance of a score, measured
+# %% The variance of a score, measured slideshow={"slide_type": "subslide"}
 generator = torch.Generator().manual_seed(0)
 
 
@@ -136,7 +136,7 @@ line.band(sizes, measured.amin(dim=1), measured.amax(dim=1))
 line.update(x=sizes, d_k=sizes)
 picture
 
-# %% What is behind it: a typical score jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: a typical score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 score_vote.reveal(
     f"{measured[sizes.index(64)].mean() ** 0.5:.0f}",
@@ -147,10 +147,10 @@ Dividing by √d_k brings it back to about 1, whatever the width, **as long as t
 """,
 )
 
-# %% Proof: the variance is d_k jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the variance is d_k jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 #
 # ### What large scores do
 #
@@ -161,7 +161,7 @@ assert (measured.mean(dim=1) / torch.tensor(sizes) - 1).abs().max() < 0.1
 # > We take all derivatives of the attention weights by the query and put them into one number, their norm (the root of the sum of their squares).
 # > If it is near 0, nudging the query does nothing, and training, which nudges, can hardly improve where the word looks.
 
-# %% Vote: a larger divisor jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: a larger divisor jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 divisor_vote = predict(
     "At d_k = 512 we divide by d_k instead of √d_k. How do the attention weights react to the query?",
@@ -175,7 +175,7 @@ divisor_vote = predict(
 divisor_vote
 
 
-# %% Largest weight and sensitivity
+# %% Largest weight and sensitivity slideshow={"slide_type": "subslide"}
 def draw(d_k, draws=2000):
     generator = torch.Generator().manual_seed(d_k)
     q = torch.randn(draws, 1, d_k, generator=generator)
@@ -202,7 +202,7 @@ for d_k in (2, 8, 32, 128, 512):
     largest, sensitive = zip(*table[d_k])
     print(f"{d_k:4}", *(f"  {x:.2f} " for x in largest), "  ", *(f" {x:.3f} " for x in sensitive))
 
-# %% What is behind it: a larger divisor jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: a larger divisor jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 _, by_root, by_width = (sensitivity for _, sensitivity in table[512])
 divisor_vote.reveal(
@@ -218,7 +218,7 @@ It keeps the scores at a size where training can make attention sharp or soft.
 """,
 )
 
-# %% Proof: the columns of that table jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the columns of that table jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 unscaled, by_root, by_width = (list(column) for column in zip(*table.values()))
 assert abs(unscaled[0][0] - 0.38) < 0.05 and abs(unscaled[-1][0] - 0.95) < 0.02
 assert all(abs(largest - 0.36) < 0.04 for largest, _ in by_root)
@@ -229,7 +229,7 @@ alike = torch.randn(1000, 512, generator=torch.Generator().manual_seed(0))
 assert ((alike * alike).sum(dim=1) / 512**0.5).mean() > 20  # q = k
 assert len(draw(2)[0]) == 2_000
 
-# %% Explorer: width and scale jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: width and scale jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 spread = plots.curves(
@@ -268,16 +268,16 @@ width_and_scale_explorer = Explorer(
 )
 width_and_scale_explorer
 
-# %% Stills of the explorer: width and scale jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: width and scale jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 width_and_scale_explorer.stills(
     {"d_k": 512}, {"d_k": 512, "scale": "1/√d_k"}, {"d_k": 512, "scale": "1/d_k"}
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # **Where the argument ends.** It assumes independent components with mean 0.
 # Training makes queries and keys *alike* where they are to meet. Then a score has a mean that grows with d_k itself, and no longer with its root:
 
-# %% Queries and keys that are alike
+# %% Queries and keys that are alike slideshow={"slide_type": "subslide"}
 generator = torch.Generator().manual_seed(1)
 for d_k in (8, 64, 512):
     k, noise = torch.randn(2, 20_000, d_k, generator=generator)
@@ -285,7 +285,7 @@ for d_k in (8, 64, 512):
     mean = (q * k).sum(dim=-1).mean().item()
     print(f"d_k = {d_k:3}: mean score / √d_k {mean / d_k**0.5:.1f}, / d_k {mean / d_k:.1f}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Dividing by d_k would hold that mean still, and would make independent scores vanish. √d_k is the right start; what comes after it, training has to learn.
 #
 # Large models run several attentions side by side, called **heads**, each on a part of the width (notebook 5).
@@ -293,7 +293,7 @@ for d_k in (8, 64, 512):
 #
 # *Stopping point: about 19 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. The causal mask: do not look ahead
 #
 # A model that writes text reads from left to right.
@@ -308,7 +308,7 @@ for d_k in (8, 64, 512):
 # Three notations say the same, and each is in use: *boolean* (True: may), *0 and 1* (0: blocked), and *additive*, a matrix M of 0 and −∞ that is added to the scores.
 # The grid of who looks at whom, and how much, is called the attention **pattern**.
 
-# %% Vote: the score that goes jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the score that goes jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 crossed_vote = predict(
     "Which of the four scores of “river bank” does a causal mask cross out?",
@@ -321,7 +321,7 @@ crossed_vote = predict(
 )
 crossed_vote
 
-# %% The causal mask
+# %% The causal mask slideshow={"slide_type": "subslide"}
 allowed = causal_mask(2)  # (S_q, S_k), True on and below the diagonal
 filled = scaled.masked_fill(~allowed, -torch.inf)  # (S, S)
 M = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
@@ -339,7 +339,7 @@ plots.heatmap(middle, tokens, tokens, steps.masked, kind="scores", title="Masked
 plots.heatmap(right, tokens, tokens).update(steps.weights, allowed)
 picture
 
-# %% What is behind it: the score that goes jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the score that goes jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 i, j = (~allowed).nonzero()[0].tolist()
 crossed_vote.reveal(
@@ -350,17 +350,17 @@ crossed_vote.reveal(
 """,
 )
 
-# %% Proof: two wrong ways to mask jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: two wrong ways to mask jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 river = scaled[0]
 assert (river * allowed[0]).softmax(dim=-1)[1] > 0.05  # a score of 0 still gets a share
 assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9  # after the softmax: no sum of 1
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Edit the future
 #
 # Here is how to test a causal mask: change a later word, and watch the words before it.
 
-# %% Vote: the last word changes jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the last word changes jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 edit_vote = predict(
     "We replace the last word of “river bank” by money. When does the output of river change?",
@@ -373,13 +373,13 @@ edit_vote = predict(
 )
 edit_vote
 
-# %% Change the last word
+# %% Change the last word slideshow={"slide_type": "subslide"}
 edited = E[encode("river money")]
 for name, mask in [("with the mask   ", causal_mask(2)), ("without the mask", None)]:
     before, after = attention(X, X, X, mask), attention(edited, edited, edited, mask)
     print(name, [steps.output[0] for steps in (before, after)])
 
-# %% What is behind it: the last word changes jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the last word changes jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 moved = [
     not torch.equal(
@@ -394,7 +394,7 @@ edit_vote.reveal(
     "With the mask, *river* stays [2, 0].",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Writing, reading and training
 #
 # In an **encoder**, which reads finished text, that is wanted: no causal mask, every word sees every other, however far.
@@ -406,7 +406,7 @@ edit_vote.reveal(
 #
 # *Stopping point: about 26 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. Padding, and the row with nothing to see
 #
 # Sequences of different length are put into one batch by filling up the short ones.
@@ -416,7 +416,7 @@ edit_vote.reveal(
 # > **Box: broadcasting.** Two tensors of different shape can be joined number by number if, from the right, their sizes are equal or one of them is 1: that one is repeated.
 # > So (S_q, S_k) and (B, 1, S_k) give (B, S_q, S_k). `x[:, None]` puts an axis of size 1 behind the first.
 
-# %% Two masks are joined by "and"
+# %% Two masks are joined by "and" slideshow={"slide_type": "subslide"}
 valid = padding_mask([2, 3], 3)  # (B, 1, S_k): the first phrase has 2 real tokens, the second 3
 both = causal_mask(3) & valid  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
 picture, axes = plots.panels(3)
@@ -426,11 +426,11 @@ plots.heatmap(axes[1], names, names, valid[0].expand(3, 3), kind="mask", title="
 plots.heatmap(axes[2], names, names, both[0], kind="mask", title="Both")
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # With padding on the *right*, every row still has a real word to look at.
 # With padding on the **left** and a causal mask, the row of the padding itself has none: it is a **fully masked row**.
 
-# %% Vote: a row of nothing but minus infinity jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: a row of nothing but minus infinity jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 masked_vote = predict(
     "What does a plain softmax make of a row of three −∞?",
@@ -444,7 +444,7 @@ masked_vote = predict(
 )
 masked_vote
 
-# %% A row that may attend to nothing: three answers
+# %% A row that may attend to nothing: three answers slideshow={"slide_type": "subslide"}
 left_padded = torch.stack([torch.zeros(2), *X])  # (3, 2): padding, river, bank
 allowed = causal_mask(3) & torch.tensor([False, True, True])  # row 0 sees nothing
 scores = left_padded @ left_padded.T / 2**0.5  # (3, 3)
@@ -465,13 +465,13 @@ for needed in (True, False):
     print(f"nn.MultiheadAttention, need_weights={needed}:", theirs[0, 0].tolist())
 print("PyTorch", torch.__version__[:4])
 
-# %% Proof: -1e9 on an ordinary row jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: -1e9 on an ordinary row jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert torch.equal(naive[1:], large[1:])
 
-# %% Proof: NaN spreads jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: NaN spreads jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert (naive @ (naive @ left_padded)).isnan().all()  # the same once more: 0 times NaN is NaN
 
-# %% What is behind it: a row of nothing but minus infinity jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: a row of nothing but minus infinity jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 masked_vote.reveal(
     "not a number" if naive[0].isnan().all() else "zeros",
@@ -485,10 +485,10 @@ Every function has its own answer: **look into the documentation** of the one th
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### All masks in your hands
 
-# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: masks (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, ratios=(3, 3, 2))
 masked = plots.heatmap(left, "123", "123", kind="scores", title="Masked scores")
@@ -536,10 +536,10 @@ masks_explorer = Explorer(
 )
 masks_explorer
 
-# %% Stills of the explorer: masks jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: masks jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 masks_explorer.stills({"causal": False, "last_word": "money"}, {"side": "left", "padding": True})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Scores, mask, attention weights, output: [notebook 4](04_softmax_and_values.ipynb) puts W_Q, W_K and W_V in front of this chain and lets you turn them.
 #
 # ### What it costs
@@ -547,11 +547,11 @@ masks_explorer.stills({"causal": False, "last_word": "money"}, {"side": "left", 
 # The attention pattern has one entry per query and key, S_q · S_k of them, for every head.
 # Twice the text, four times the entries: **O(S²)**.
 
-# %% The price of everyone looking at everyone
+# %% The price of everyone looking at everyone slideshow={"slide_type": "subslide"}
 for n_tokens in (2, 256, 2048):
     print(f"{n_tokens:5,} tokens: {n_tokens * n_tokens:9,} entries")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
 #
 # **Exercise 3.1.** Hide the future: `scores` is `(S, S)`, and every score above the diagonal becomes −∞.
@@ -565,7 +565,7 @@ for n_tokens in (2, 256, 2048):
 # </details>
 
 
-# %% Exercise 3.1 tags=["exercise"]
+# %% Exercise 3.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_causal_scores(scores):
     return ...  # your lines here
 
@@ -573,7 +573,7 @@ def my_causal_scores(scores):
 checks.causal_scores(my_causal_scores)
 
 
-# %% Exercise 3.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 3.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def causal_scores_solution(scores):
     future = torch.ones_like(scores).triu(diagonal=1).bool()
@@ -582,7 +582,7 @@ def causal_scores_solution(scores):
 
 checks.causal_scores(causal_scores_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 3.2.** A model of width 768 has 12 heads that share its width equally.
 # By which number is each raw score *multiplied*?
 #
@@ -594,17 +594,17 @@ checks.causal_scores(causal_scores_solution)
 # The width of one head is 768 divided by 12. Divide by its square root; asked is the factor.
 # </details>
 
-# %% Exercise 3.2 tags=["exercise"]
+# %% Exercise 3.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 my_scale = ...  # your number here
 
 checks.head_scale(my_scale)
 
-# %% Exercise 3.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 3.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 assert 768 / 12 == 64  # the width of one head
 checks.head_scale((768 / 12) ** -0.5)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - Scores grow like √d_k; dividing by it keeps them, and the sensitivity of the attention weights, the same at every width.
@@ -613,7 +613,7 @@ checks.head_scale((768 / 12) ** -0.5)
 #
 # **Next:** [4 · Softmax and values](04_softmax_and_values.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
@@ -622,7 +622,7 @@ checks.head_scale((768 / 12) ** -0.5)
 # Adding −∞ lets NaN flow back into q, k and v alike; filling stops it at q and k, but not at v.
 # The package lets none through.
 
-# %% NaN, backwards tags=["further"]
+# %% NaN, backwards slideshow={"slide_type": "skip"} tags=["further"]
 for name in ("add -inf", "masked_fill", "attnlab"):
     q, k, v = (torch.ones(2, 2, requires_grad=True) for _ in range(3))
     keep = torch.tensor([[True, False], [False, False]])
@@ -636,11 +636,11 @@ for name in ("add -inf", "masked_fill", "attnlab"):
     output.sum().backward()
     print(f"{name:11}", {n: bool(x.grad.isnan().any()) for n, x in zip("qkv", (q, k, v))})
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Half precision.** The largest number in float16 is 65,504, so −1e9 does not fit:
 # filling with it is an error, and adding it gives −inf, with the NaN that follows.
 
-# %% float16 tags=["further"]
+# %% float16 slideshow={"slide_type": "skip"} tags=["further"]
 print("largest float16:", f"{torch.finfo(torch.float16).max:,.0f}")
 half = torch.zeros(2, dtype=torch.float16)
 try:
@@ -650,14 +650,14 @@ except RuntimeError:
 print("adding -1e9:", (half + torch.tensor(-1e9)).tolist())
 assert attention(*[half[None]] * 3, torch.tensor([[False]])).output.isfinite().all()
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **True is not True everywhere.** In `scaled_dot_product_attention`, as here, True means *keep*.
 # In `nn.MultiheadAttention`, True means *ignore*: hand it `~mask`.
 #
 # **Two alignments.** PyTorch's `is_causal=True` aligns its triangle at the top left.
 # While writing, the one new query must see *all* keys so far, so it has to be the bottom right, as in `causal_mask`.
 
-# %% Two conventions tags=["further"]
+# %% Two conventions slideshow={"slide_type": "skip"} tags=["further"]
 x = X[None]  # (B, S, D)
 keep = causal_mask(2)
 module = nn.MultiheadAttention(2, 1, bias=False, batch_first=True)
@@ -670,10 +670,10 @@ top_left = F.scaled_dot_product_attention(query, keys, values, is_causal=True)
 ours = attention(query, keys, values, causal_mask(1, 3)).output
 print("one new query, three keys:", "is_causal", top_left.item(), "  causal_mask", ours.item())
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Five ways, every mask.** A loop, the matrix product, einsum, `scaled_dot_product_attention` and `nn.MultiheadAttention` agree under every mask that leaves each row something to see.
 
-# %% Five ways under every mask of three words tags=["further"]
+# %% Five ways under every mask of three words slideshow={"slide_type": "skip"} tags=["further"]
 x = torch.randn(3, 4, generator=torch.Generator().manual_seed(2))  # (S, D)
 multi = nn.MultiheadAttention(4, 1, bias=False, batch_first=True)
 with torch.no_grad():  # identity projections
@@ -698,7 +698,7 @@ for number in range(2**9):
     agreeing += 1
 print(f"{agreeing} masks, all agree")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### More exercises
 #
 # **Exercise 3.3, half-filled.** Phrases that are to be continued are padded on the **left**, so that all last words stand together.
@@ -715,7 +715,7 @@ print(f"{agreeing} masks, all agree")
 # </details>
 
 
-# %% Exercise 3.3 tags=["exercise", "further"]
+# %% Exercise 3.3 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_both_masks(lengths, size):
     return ...  # (B, S_q, S_k): mind the axes
 
@@ -723,7 +723,7 @@ def my_both_masks(lengths, size):
 checks.both_masks(my_both_masks)
 
 
-# %% Exercise 3.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 3.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def both_masks_solution(lengths, size):
     valid = torch.arange(size) >= size - lengths[:, None]  # (B, S_k)
@@ -732,7 +732,7 @@ def both_masks_solution(lengths, size):
 
 checks.both_masks(both_masks_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 3.4, find the bug.** `nn.MultiheadAttention` takes padding as `key_padding_mask` `(B, S)`.
 # The call below runs, every shape is right, and *river* looks at nothing but padding.
 # Return the mask that this module needs. Here the padding stands on the right again.
@@ -746,7 +746,7 @@ checks.both_masks(both_masks_solution)
 # </details>
 
 
-# %% Exercise 3.4 tags=["exercise", "further"]
+# %% Exercise 3.4 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def with_a_bug(lengths, size):
     return padding_mask(lengths, size)[:, 0]  # (B, S)
 
@@ -764,7 +764,7 @@ def my_filler(lengths, size):
 checks.filler_for_multihead(my_filler)
 
 
-# %% Exercise 3.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 3.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def padding_solution(lengths, size):
     return ~padding_mask(lengths, size)[:, 0]  # (B, S)
@@ -774,7 +774,7 @@ weights = module(padded, padded, padded, key_padding_mask=padding_solution([2], 
 print("river gives the padding", weights[0, 0, 2].item())
 checks.filler_for_multihead(padding_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 3.5, explain by experiment.** Does the causal mask matter in training, where the whole text is there anyway?
 # In training, position i predicts the token at i + 1, at all positions at once; the last one has nothing to predict.
 # Write `leaks(allowed)`: at how many positions may a query attend to the very token it is to predict? `allowed` is `(S, S)`.
@@ -788,7 +788,7 @@ checks.filler_for_multihead(padding_solution)
 # Those places form the first diagonal above the main one: allowed.diagonal(offset=1), or a loop over allowed[i, i + 1]. Count the True ones.
 # </details>
 
-# %% Vote: who reads the answer jupyter={"source_hidden": true} tags=["predict", "further"]
+# %% Vote: who reads the answer jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["predict", "further"]
 # Vote before you unfold: the reasons stand in here
 leak_vote = predict(
     "Training on 6 tokens without a mask: how many of the 5 predictions may read their answer?",
@@ -802,7 +802,7 @@ leak_vote = predict(
 leak_vote
 
 
-# %% Exercise 3.5 tags=["exercise", "further"]
+# %% Exercise 3.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_leaks(allowed):
     return ...  # one number
 
@@ -810,7 +810,7 @@ def my_leaks(allowed):
 checks.leaks(my_leaks)
 
 
-# %% Exercise 3.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 3.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def leaks_solution(allowed):
     return allowed.diagonal(offset=1).sum().item()
@@ -822,7 +822,7 @@ found = {name: leaks_solution(mask) for name, mask in masks.items()}
 print(found)
 checks.leaks(leaks_solution)
 
-# %% What is behind it: who reads the answer jupyter={"source_hidden": true} tags=["reveal", "further"]
+# %% What is behind it: who reads the answer jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["reveal", "further"]
 # Run this cell when you have voted
 readers = leaks_solution(torch.ones(6, 6, dtype=torch.bool))
 leak_vote.reveal(
@@ -830,7 +830,7 @@ leak_vote.reveal(
     "A causal mask that is off by one lets as many positions read their answer as no mask at all.",
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 3.6, build it.** Attention weights that survive everything: `scores` `(S_q, S_k)` are float16, `allowed` `(S_q, S_k)` is True where a query may attend.
 # Hidden keys get nothing, every other row sums to 1, and a row with no True gets zeros: no NaN, no error.
 #
@@ -843,7 +843,7 @@ leak_vote.reveal(
 # </details>
 
 
-# %% Exercise 3.6 tags=["exercise", "further"]
+# %% Exercise 3.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_sturdy_weights(scores, allowed):
     return ...  # your lines here
 
@@ -851,7 +851,7 @@ def my_sturdy_weights(scores, allowed):
 checks.sturdy_weights(my_sturdy_weights)
 
 
-# %% Exercise 3.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 3.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def sturdy_solution(scores, allowed):
     masked = scores.masked_fill(~allowed, -torch.inf)
@@ -860,8 +860,8 @@ def sturdy_solution(scores, allowed):
 
 checks.sturdy_weights(sturdy_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.1 and its footnote on variance.
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("03"), globals())

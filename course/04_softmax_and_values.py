@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 4 · Softmax and values
 #
 # **The question.** Scores are scaled and masked.
@@ -27,7 +27,7 @@
 #
 # **Takes** about 60 minutes; there is a stopping point after each section.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from before.** Answer in your head, then unfold.
 #
 # <details><summary>In the grid of scores, what are the rows and what the columns?</summary>
@@ -40,7 +40,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -70,7 +70,7 @@ X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X to begin with
 masked = torch.tensor([[2.8284, -torch.inf], [1.4142, 0.7071]])  # from notebook 3
 assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=0)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. Softmax: shares that are never negative
 #
 # Dividing by the sum failed on negative scores.
@@ -85,7 +85,7 @@ assert_close(masked, attention(X, X, X, causal_mask(2)).masked, atol=1e-4, rtol=
 # > **Box: the exponential.** e is about 2.72. e^s, in code `s.exp()`, is positive for every s; adding 1 to s multiplies it by e.
 # > e^−∞ is 0, so a masked score gets no share.
 
-# %% Vote: twice the score jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: twice the score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 twice_vote = predict(
     "bank's scaled scores are 1.4142 and 0.7071; unscaled they were 2 and 1. Both times the first is twice the second. Are the shares the same?",
@@ -98,7 +98,7 @@ twice_vote = predict(
 )
 twice_vote
 
-# %% Bank's row by hand
+# %% Bank's row by hand slideshow={"slide_type": "subslide"}
 row = torch.tensor([1.4142, 0.7071])
 exps = row.exp()  # (S_k,)
 print("exp   ", exps)
@@ -106,7 +106,7 @@ print(f"shares {exps / exps.sum()}, the first is {exps[0] / exps[1]:.2f} times t
 unscaled = torch.tensor([2.0, 1.0]).exp()
 print(f"had we not scaled: {unscaled / unscaled.sum()}, {unscaled[0] / unscaled[1]:.2f} times")
 
-# %% What is behind it: twice the score jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: twice the score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 first, first_unscaled = exps[0] / exps.sum(), unscaled[0] / unscaled.sum()
 twice_vote.reveal(
@@ -119,22 +119,22 @@ Without scaling the scores are still 2 to 1, but their difference is 1, and the 
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### All rows: loop and matrix
 
-# %% Softmax of the grid
+# %% Softmax of the grid slideshow={"slide_type": "subslide"}
 looped = torch.stack([scores.exp() / scores.exp().sum() for scores in masked])  # (S_q, S_k)
 weights = masked.softmax(dim=-1)  # along the keys: (S_q, S_k)
 assert_close(weights, looped)
 print(weights)
 print("over the wrong axis:", masked.softmax(dim=0))
 
-# %% Proof: no weight is negative and each row sums to 1 jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: no weight is negative and each row sums to 1 jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert (weights >= 0).all()
 assert_close(weights.sum(dim=-1), torch.ones(2))
 assert_close(weights, attention(X, X, X, causal_mask(2)).weights, atol=1e-4, rtol=0)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: `softmax(dim=-1)`.** Exponential, sum, division, all in one. `dim=-1` says along which axis the shares sum to 1: the last one, the keys.
 #
 # Each row, one for each query, sums to 1.
@@ -143,23 +143,23 @@ assert_close(weights, attention(X, X, X, causal_mask(2)).weights, atol=1e-4, rto
 # **Why e^s, and not another function?** Any positive function that grows with the score gives shares.
 # One is softplus, ln(1 + e^s). Let us add the same number to both scores.
 
-# %% Another function in the place of the exponential
+# %% Another function in the place of the exponential slideshow={"slide_type": "subslide"}
 for s in (row, row + 10):
     print(f"exp {s.exp() / s.exp().sum()}, softplus {F.softplus(s) / F.softplus(s).sum()}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # With e^s only the difference between scores counts, so nothing changes.
 # Softplus depends on where 0 lies, and for large scores it is nearly s itself: back to dividing by the sum.
 # (2^s would do: it is e^s with every score times ln 2.)
 #
 # Softmax **blends**: every word that may be seen keeps some share. It may come so close to picking one that 1.00 is printed, as trained models do in notebooks 5 and 6.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### A published example
 #
 # An article on the web takes the scores [0.8, 0.5, −0.2, 0.9], masks the last two, and prints the attention weights [0.62, 0.38, 0, 0].
 
-# %% Vote: which recipe printed that row? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: which recipe printed that row? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 recipe_vote = predict(
     "Which recipe turns 0.8 and 0.5 (and two masked scores) into 0.62, 0.38, 0 and 0?",
@@ -172,17 +172,17 @@ recipe_vote = predict(
 )
 recipe_vote
 
-# %% Check the article
+# %% Check the article slideshow={"slide_type": "subslide"}
 article = torch.tensor([0.8, 0.5, -0.2, 0.9])
 keep = torch.tensor([True, True, False, False])
 right = article.masked_fill(~keep, -torch.inf).softmax(dim=-1)
 print("softmax gives", right)
 
-# %% Proof: the printed row is no softmax jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the printed row is no softmax jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 print("scores", article)
 print("0.8 / 1.3 and 0.5 / 1.3 are", round(0.8 / 1.3, 2), "and", round(0.5 / 1.3, 2))
 
-# %% What is behind it: the recipe of the article jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the recipe of the article jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 recipes = {
     "mask, then softmax": right,
@@ -198,10 +198,10 @@ The printed ones are 0.8/1.3 = 0.62 and 0.5/1.3 = 0.38: somebody divided by the 
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 9 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. Values: what is carried away
 #
 # A row of attention weights times the matrix of values is a weighted sum of the values.
@@ -210,7 +210,7 @@ The printed ones are 0.8/1.3 = 0.62 and 0.5/1.3 = 0.38: somebody divided by the 
 #
 # $$z_i = \sum_j w_{ij}\, v_j$$
 
-# %% Guess: what bank carries away jupyter={"source_hidden": true} tags=["predict"]
+# %% Guess: what bank carries away jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Answer before you go on
 carried_guess = predict(
     "bank mixes [2, 0] and [1, 0] with the attention weights 0.6698 and 0.3302. What is the first number of the mixture?",
@@ -218,36 +218,36 @@ carried_guess = predict(
 )
 carried_guess
 
-# %% The weighted sum: loop and matrix
+# %% The weighted sum: loop and matrix slideshow={"slide_type": "subslide"}
 V = X  # (S_k, d_v)
 parts = [weight * value for weight, value in zip(weights[1], V)]  # of bank's row
 output = weights @ V  # (S_q, S_k) @ (S_k, d_v) -> (S_q, d_v)
 assert_close(output[1], sum(parts))
 print(output)
 
-# %% Proof: the sum in numbers jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the sum in numbers jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert_close(output, attention(X, X, X, causal_mask(2)).output, atol=1e-4, rtol=0)
 by_hand = [[round(0.6698 * 2, 4), 0], [round(0.3302 * 1, 4), 0]]  # the weights at four decimals
 print("bank: 0.6698 * [2, 0] + 0.3302 * [1, 0] =", by_hand[0], "+", by_hand[1])
 
-# %% What is behind it: what bank carries away jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what bank carries away jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 carried_guess.reveal(
     output[1, 0],
     "0.6698 · [2, 0] + 0.3302 · [1, 0] = [1.3396, 0] + [0.3302, 0] = [1.6698, 0]: nearer to *river*, which has the larger weight.",
 )
 
-# %% The same sum as a picture jupyter={"source_hidden": true}
+# %% The same sum as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=9.5, height=2.1)
 parts_named = ("attention weights", "values", "values, scaled", "output of bank")
 inks = (plots.CYCLE[0], plots.CYCLE[2])  # of river and bank
 WeightedSum(axes, river_bank, weights[1], V, "bank mixes the values", parts_named, colours=inks)
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The other phrase
 
-# %% Vote: what changes with the phrase? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what changes with the phrase? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 row_vote = predict(
     "From “river bank” to “money bank”: which numbers in the row of bank change?",
@@ -260,20 +260,20 @@ row_vote = predict(
 )
 row_vote
 
-# %% Same embedding, two outputs
+# %% Same embedding, two outputs slideshow={"slide_type": "subslide"}
 steps = {}
 for phrase in ("river bank", "money bank"):
     x = E[encode(phrase)]  # (S, D)
     s = steps[phrase] = attention(x, x, x, causal_mask(2))
     print(f"{phrase}: weights {s.weights[1]}, output {s.output[1]}")
 
-# %% One word, three vectors jupyter={"source_hidden": true}
+# %% One word, three vectors jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=4.6, height=3.0)
 arrows = torch.stack([*(s.output[1] for s in steps.values()), E[2]])
 plots.vectors(axes, ["after river", "after money", "bank"], arrows, "One word, three vectors")
 picture
 
-# %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 inputs = [E[encode(phrase)][1] for phrase in steps]  # bank, both times
 weights_differ = not torch.equal(*(s.weights[1] for s in steps.values()))
@@ -286,14 +286,14 @@ Its output is [1.6698, 0] beside *river* and [0.6698, 0.6605] beside *money*.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Two limits: positions were left out on purpose; they come in notebook 5.
 # And in "river bank" the output lies on one line, whatever W_Q and W_K are, because *river* is twice *bank*.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Another W_V
 
-# %% Vote: what does W_V move? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what does W_V move? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 moved_vote = predict(
     "We put another matrix in the place of W_V. What moves in the row of bank?",
@@ -306,14 +306,14 @@ moved_vote = predict(
 )
 moved_vote
 
-# %% Another W_V
+# %% Another W_V slideshow={"slide_type": "subslide"}
 W_V = torch.tensor([[0.5, 0.2], [0.3, 0.8]])  # (D, d_v)
 V = X @ W_V  # (S, d_v)
 s = attention(X, X, V, causal_mask(2))
 print("V =", V)
 print("bank's row", s.weights[1], "gives", s.output[1])
 
-# %% What is behind it: what W_V moves jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what W_V moves jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 before = steps["river bank"]
 moved_vote.reveal(
@@ -321,16 +321,16 @@ moved_vote.reveal(
     "W_V changes what is carried, not where one looks: bank's output is [0.8349, 0.3340] now, and its attention weights are what they were.",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Added, not replaced
 #
 # In a model the output does not replace the embedding; it is **added** to it: the **residual connection**.
 # Without it *bank* could lose its own embedding, because the weighted sum is made of values only.
 
-# %% The residual connection
+# %% The residual connection slideshow={"slide_type": "subslide"}
 print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["river bank"].output[1])
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Now the names that notebook 1 promised, from small to large:
 # - **attention sublayer**: one attention step and the addition, as here;
 # - **block**: an attention sublayer, then a small network for each position by itself (you write one in notebook 5);
@@ -339,7 +339,7 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 #
 # *Stopping point: about 17 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. The whole step
 #
 # In one line, with M the mask of 0 and −∞:
@@ -350,7 +350,7 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 # Before them comes **project** (X to Q, K and V), after them **add** (the residual connection).
 # First a question; then you see all seven.
 
-# %% Vote: the knobs that do nothing jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the knobs that do nothing jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 knobs_vote = predict(
     "In “river bank”, which of the twelve numbers in W_Q, W_K and W_V do nothing, wherever the others stand?",
@@ -363,7 +363,7 @@ knobs_vote = predict(
 )
 knobs_vote
 
-# %% Explorer: the whole step, one part at a time jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: the whole step, one part at a time jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # The page computes this one; the next cell computes the same in Python
 step = AttentionStep(
     show=["step", "phrase", "query", "temperature", "causal", "W_Q", "W_K", "W_V"]
@@ -374,7 +374,7 @@ step = AttentionStep(
 )
 step
 
-# %% The same in Python, with the matrices as they stand above
+# %% The same in Python, with the matrices as they stand above slideshow={"slide_type": "subslide"}
 x = E[encode(step.phrase)]  # (S, D)
 W_Q, W_K, W_V = torch.tensor(step.W_Q), torch.tensor(step.W_K), torch.tensor(step.W_V)
 allowed = causal_mask(len(x)) if step.causal else None
@@ -382,12 +382,12 @@ s = attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale=2**-0.5 / step.temperatu
 assert_close(s.output, step.parts[0]["output"].float())  # what the page shows
 print("output", s.output)
 
-# %% Proof: the phrase in which every knob matters, and the goal jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the phrase in which every knob matters, and the goal jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 solved = AttentionStep(phrase="river money bank", W_Q=[[0, 1], [0, 1]], when=step.when)
 assert solved.reached and not step.reached
 AttentionStep(show=["weights", "output"], phrase="river money bank")
 
-# %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the knobs that do nothing jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 other, same_first_row = torch.tensor([[1.0, 2.0], [5.0, -7.0]]), torch.tensor([[1.0, 2], [0, 1]])
 knobs_vote.reveal(
@@ -401,13 +401,13 @@ And in "river bank" W_Q[0, 1] moves Q, but no score, until W_K[0, 1] changes too
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The step as a function
 #
 # > **Box: `k.transpose(-2, -1)`** exchanges the last two axes, as `k.T` does for a matrix; axes before them, such as a batch, stay.
 
 
-# %% Attention in five lines
+# %% Attention in five lines slideshow={"slide_type": "subslide"}
 def my_attention(q, k, v, allowed):
     scores = q @ k.transpose(-2, -1)  # (S_q, S_k)
     scaled = scores / q.shape[-1] ** 0.5
@@ -422,14 +422,14 @@ assert_close(mine, attention(q, k, v, causal_mask(5)).output)
 assert_close(mine, F.scaled_dot_product_attention(q, k, v, is_causal=True))
 print("the five lines, the package and PyTorch agree")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Teach *bank* to look for *money*
 #
 # So far *bank* asks with its own embedding, which is at right angles to *money*.
 # Its query is [1, 0] W_Q, which is the *first row* of W_Q.
 # Put a number in W_Q[0, 1], and *bank* asks in money's direction.
 
-# %% Vote: and the other phrase? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: and the other phrase? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 river_vote = predict(
     "W_Q[0, 1] goes from 0 to 3, and money gains weight in “money bank”. And river in “river bank”?",
@@ -442,7 +442,7 @@ river_vote = predict(
 )
 river_vote
 
-# %% Explorer: teach bank to look for money jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: teach bank to look for money jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, height=2.7)
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
@@ -475,10 +475,10 @@ teach = Explorer(
 )
 teach
 
-# %% Stills of the explorer: teach bank to look for money jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: teach bank to look for money jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 teach.stills({"W_Q": [[1, 1], [0, 1]]}, {"W_Q": [[1, 3], [0, 1]]})
 
-# %% Proof: the two weights at three settings jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the two weights at three settings jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 for knob in (0.0, 1.0, 3.0):
     asking = torch.tensor([[1.0, knob], [0.0, 1.0]])
     money_X, river_X = E[encode("money bank")], E[encode("river bank")]
@@ -488,7 +488,7 @@ for knob in (0.0, 1.0, 3.0):
         f"W_Q[0, 1] = {knob:.0f}: bank gives money {money:.4f}, and in the other phrase river {river:.4f}"
     )
 
-# %% What is behind it: the other phrase jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the other phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 asked = [X @ torch.tensor([[1.0, knob], [0.0, 1.0]]) for knob in (0.0, 3.0)]
 before, after = (attention(q, X, X, causal_mask(2)).weights[1, 0] for q in asked)
@@ -502,12 +502,12 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # One thing to keep for notebook 6: a large weight on a value of *zero* carries nothing, so the attention weights alone do not tell what moved.
 #
 # *Stopping point: about 32 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 4. A loss under your hands
 #
 # Who chooses W_Q, W_K and W_V? Training, by making a **loss** small. Here you do it by hand.
@@ -520,7 +520,7 @@ Nothing was written into the table. **Where a word looks is decided by W_Q and W
 # > A step subtracts it, so each entry moves downhill. PyTorch computes it (*autograd*): `requires_grad_` marks what may move, `loss.backward()` writes the gradient into `.grad`.
 
 
-# %% The loss of two phrases, and one gradient step
+# %% The loss of two phrases, and one gradient step slideshow={"slide_type": "subslide"}
 def loss_of(W_Q, W_K, W_V):
     phrases = E[encode("river bank")], E[encode("money bank")]  # each (S, D)
     z = [attention(x @ W_Q, x @ W_K, x @ W_V, causal_mask(2)).output[1] for x in phrases]  # of bank
@@ -537,10 +537,10 @@ identities = {name: torch.eye(2) for name in ("W_Q", "W_K", "W_V")}
 blind = identities | {"W_V": torch.zeros(2, 2)}  # nothing is handed over
 print(f"with identities {loss_of(**identities):.4f}, without context {loss_of(**blind):.4f} = ln 2")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Without context nothing is better than 1/2 for each word: the dotted line at ln 2 below.
 
-# %% Vote: which matrix can do it alone? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: which matrix can do it alone? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 alone_vote = predict(
     "The gradient may move one matrix only, from the identities on. With which one does the loss come below 0.10?",
@@ -554,7 +554,7 @@ alone_vote = predict(
 )
 alone_vote
 
-# %% Explorer: race the gradient jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: race the gradient jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 picture, (left, middle, right) = plots.panels(3, 9.5, 2.5, ratios=[1, 1, 2.2])
 heat_river = plots.heatmap(left, river_bank, river_bank, title="river bank")
@@ -629,10 +629,10 @@ race = Explorer(
 )
 race
 
-# %% Stills of the explorer: race the gradient jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: race the gradient jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 race.stills({"learn": "W_V"}, {"W_Q": [[1, 3], [0, 1]], "W_V": [[3, 0], [0, 1]]})
 
-# %% Proof: what the gradient can do with one matrix, and how good looking alone can be jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: what the gradient can do with one matrix, and how good looking alone can be jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 below = {
     name: [n for n, loss in enumerate(losses) if loss < 0.1] for name, losses in gradient.items()
 }
@@ -647,7 +647,7 @@ for name, i, j in moved(identities, {name: W + 1 for name, W in identities.items
         single.append(loss_of(**one))
 assert min(single) > 0.1  # so no single move reaches the goal
 
-# %% What is behind it: which matrix can do it alone jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: which matrix can do it alone jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 alone = [name for name in ("W_Q", "W_V") if min(gradient[name]) < 0.1]
 alone_vote.reveal(
@@ -660,10 +660,10 @@ The gradient does not know what the numbers mean; it moves all twelve at once, a
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 41 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 5. Cross-attention: one sequence asks another
 #
 # So far the words of a phrase attended to one another: **self-attention**.
@@ -683,7 +683,7 @@ The gradient does not know what the numbers mean; it moves all twelve at once, a
 # A row has four numbers: how red, how blue, and its place, x and y.
 # W_Q and W_K keep the colours, W_V the place: a word asks *where is my colour?*
 
-# %% Vote: which place does red get? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: which place does red get? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 place_vote = predict(
     "Two patches are red: top left, at [−1, 1], and bottom left, at [−1, −1]. Which place does the word red get?",
@@ -696,7 +696,7 @@ place_vote = predict(
 )
 place_vote
 
-# %% Text attends to an image
+# %% Text attends to an image slideshow={"slide_type": "subslide"}
 patches = torch.tensor(  # (S_B, D): red, blue, x, y; the last row is padding
     [[4.0, 0, -1, 1], [0, 4, 1, 1], [4, 0, -1, -1], [0, 0, 1, -1], [9, 9, 0, -2]]
 )
@@ -707,7 +707,7 @@ not_padding = padding_mask([4], size=5)[0]  # (1, S_B): True, True, True, True, 
 crossed = attention(text @ W_Q, patches @ W_K, patches @ W_V, not_padding)
 print(crossed.weights, crossed.output, sep="\n")  # (S_A, S_B), (S_A, d_v)
 
-# %% What is behind it: the place of red jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the place of red jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 x, y = crossed.output[0].tolist()
 place_vote.reveal(
@@ -722,17 +722,17 @@ Attention blends. (*blue*, with one patch to find, gets nearly its place.)
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The package's module takes the other sequence as `context=`. Its parameters are random here: look at the shapes and the padding.
 # `text[None]` puts an axis of length 1 in front: the batch, B = 1.
 
-# %% Cross-attention with the module
+# %% Cross-attention with the module slideshow={"slide_type": "subslide"}
 module = MultiHeadAttention(4, n_heads=2)
 with_context = module(text[None], context=patches[None], mask=padding_mask([4], size=5))
 print("weights (B, H, S_A, S_B) =", tuple(with_context.weights.shape))
 print("weight on the padding:", with_context.weights[..., 4].max().item())
 
-# %% Explorer: text asks an image jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: text asks an image jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 inks = {"red": (0.9, 0.45, 0.4), "blue": (0.5, 0.65, 0.95), "white": (1.0, 1.0, 1.0)}
 features = {"red": [4.0, 0.0], "blue": [0.0, 4.0], "white": [0.0, 0.0]}
@@ -775,19 +775,19 @@ ask_image = Explorer(
 )
 ask_image
 
-# %% Stills of the explorer: text asks an image jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: text asks an image jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 ask_image.stills({"W_Q": [[0, 1], [0, 1]]}, {"mask_padding": False})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Without the mask the padding gets nearly everything: its leftover numbers happen to be large.
 # Nothing in B is the future of A, so there is no causal mask.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
 #
 # Six more stand under *Further*.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 4.1, break a recipe.** Give two scores, both visible, for which the article's recipe prints a share above 1.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -798,16 +798,16 @@ ask_image.stills({"W_Q": [[0, 1], [0, 1]]}, {"mask_padding": False})
 # Three scores, 5, 1 and −2: the sum is 4, and the first share is 5/4.
 # </details>
 
-# %% Exercise 4.1 tags=["exercise"]
+# %% Exercise 4.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 my_scores = ...  # such as torch.tensor([1.0, 2.0])
 checks.share_above_one(my_scores)
 
-# %% Exercise 4.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 4.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 scores_solution = torch.tensor([3.0, -1.0])  # shares 1.5 and -0.5
 checks.share_above_one(scores_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 4.2.** Write cross-attention: `text` is `(S_A, D)`, `image` is `(S_B, D)`, `W_Q` and `W_K` are `(D, d_k)`, `W_V` is `(D, d_v)`;
 # `is_patch` `(S_B,)` is False at padding. Return the output, `(S_A, d_v)`; you may call `attention`.
 #
@@ -821,7 +821,7 @@ checks.share_above_one(scores_solution)
 # </details>
 
 
-# %% Exercise 4.2 tags=["exercise"]
+# %% Exercise 4.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
     return ...  # your lines here
 
@@ -829,7 +829,7 @@ def my_cross_attention(text, image, W_Q, W_K, W_V, is_patch):
 checks.cross_attention(my_cross_attention)
 
 
-# %% Exercise 4.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 4.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
     return attention(text @ W_Q, image @ W_K, image @ W_V, is_patch).output  # (S_A, d_v)
@@ -837,14 +837,14 @@ def cross_attention_solution(text, image, W_Q, W_K, W_V, is_patch):
 
 checks.cross_attention(cross_attention_solution)
 
-# %% Proof: the numbers of the worked hint jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the numbers of the worked hint jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 pair = torch.tensor([[2.0, 0], [0, 5]])
 hinted = attention(torch.tensor([[1.0, 0]]), pair, pair)
 assert round(2 / 2**0.5, 2) == 1.41
 assert [round(x, 2) for x in hinted.weights[0].tolist()] == [0.8, 0.2]
 assert [round(x, 2) for x in hinted.output[0].tolist()] == [1.61, 0.98]
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - Softmax: exponential, then divide by the row's sum. Attention weights are computed for each input; parameters are learned.
@@ -854,15 +854,15 @@ assert [round(x, 2) for x in hinted.output[0].tolist()] == [1.61, 0.98]
 #
 # **Next:** [5 · Heads and positions](05_heads_and_positions.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **The same lesson, computed in the page.** Both phrases beside one another: lines as thick as the attention weights, and *bank*'s output as steps from word to word.
 
-# %% Explorer: teach bank, as lines and steps jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: teach bank, as lines and steps jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 AttentionStep(
     show=["W_Q", "words", "plane"],
     phrase="river bank",
@@ -871,21 +871,21 @@ AttentionStep(
     when=[["weights", "bank", "money", ">", 0.95]],
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **By hand.** Let *bank* be [1, 1] instead.
 # Its scores for *river* and *itself* are then both 2: the attention weights are 0.5 and 0.5, and the output is [1.5, 0.5].
 # Work out the one beside *money* before you run the cell.
 
-# %% Another embedding for bank tags=["further"]
+# %% Another embedding for bank slideshow={"slide_type": "skip"} tags=["further"]
 for word in (0, 1):  # river, money
     x = torch.stack([E[word], torch.tensor([1.0, 1.0])])
     s = attention(x, x, x, causal_mask(2))
     print(s.weights[1].tolist(), "->", s.output[1].tolist())
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### Two practical matters
 
-# %% Large scores, and the temperature tags=["further"]
+# %% Large scores, and the temperature slideshow={"slide_type": "skip"} tags=["further"]
 large = torch.tensor([1000.0, 0.0])
 print("naive :", (large.exp() / large.exp().sum()).tolist(), " exp(1000) is", large.exp()[0].item())
 shifted = large - large.max()  # only differences matter
@@ -893,17 +893,17 @@ print("stable:", (shifted.exp() / shifted.exp().sum()).tolist(), " from", shifte
 for temperature in (0.1, 1.0, 10.0):
     print(f"temperature {temperature:4}:", (row / temperature).softmax(dim=-1))
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # exp(1000) overflows to ∞, and ∞/∞ is nan; so every implementation subtracts the row's maximum first. Only differences matter.
 #
 # Dividing all scores by a **temperature** makes the attention weights softer (above 1) or sharper (below 1).
 # At any temperature every word that may be seen keeps *some* share (the 0.0 above is e^−1000, too small for the computer): attention **blends**, however sharp.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Your own phrase.** Type up to eight words.
 # *river*, *money* and *bank* have their own embeddings; any other word gets two made-up numbers, always the same for the same word.
 
-# %% Explorer: your own phrase jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: your own phrase jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 picture, (left, right) = plots.panels(2, width=9.5, height=2.6)
 heat = plots.heatmap(left, "ab", "ab")
@@ -933,20 +933,20 @@ Explorer(
     more=["W_V"],
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **How the attention weights react.** The derivative of the attention weights w by the scores is the matrix diag(w) − w wᵀ.
 # If one weight is 1, it is zero everywhere: nothing reacts.
 #
 # **How spread out a row is** can be told by its entropy, −Σ w ln w: 0 for a single 1, ln n for n equal weights.
 
-# %% Jacobian and entropy tags=["further"]
+# %% Jacobian and entropy slideshow={"slide_type": "skip"} tags=["further"]
 w = row.softmax(dim=-1)
 jacobian = torch.diag(w) - torch.outer(w, w)  # (S_k, S_k)
 assert_close(jacobian, torch.autograd.functional.jacobian(lambda s: s.softmax(dim=-1), row))
 entropy = -(w * w.log()).sum()
 print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### More exercises
 #
 # **Exercise 4.3.** Do better than the article: `scores` and the boolean `allowed` are `(S_q, S_k)`, True means "may attend".
@@ -963,7 +963,7 @@ print(f"entropy {entropy:.4f} of at most ln 2 = {math.log(2):.4f}")
 # </details>
 
 
-# %% Exercise 4.3 tags=["exercise", "further"]
+# %% Exercise 4.3 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_masked_softmax(scores, allowed):
     return ...  # your lines here
 
@@ -971,7 +971,7 @@ def my_masked_softmax(scores, allowed):
 checks.masked_softmax(my_masked_softmax)
 
 
-# %% Exercise 4.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def masked_softmax_solution(scores, allowed):
     masked = scores.masked_fill(~allowed, -torch.inf)
@@ -981,7 +981,7 @@ def masked_softmax_solution(scores, allowed):
 
 checks.masked_softmax(masked_softmax_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.4.** Write attention from memory: `q` is `(S_q, d_k)`, `k` is `(S_k, d_k)`, `v` is `(S_k, d_v)`, `allowed` is `(S_q, S_k)`. Return the output, `(S_q, d_v)`.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -994,18 +994,18 @@ checks.masked_softmax(masked_softmax_solution)
 # </details>
 
 
-# %% Exercise 4.4 tags=["exercise", "further"]
+# %% Exercise 4.4 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_whole_attention(q, k, v, allowed):
     return ...  # your lines here
 
 
 checks.attention_function(my_whole_attention)
 
-# %% Exercise 4.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 checks.attention_function(my_attention)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.5, find the error.** The author of [0.62, 0.38, 0, 0] had a recipe. Complete it: `scores` and `allowed` are `(S_k,)`.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -1017,7 +1017,7 @@ checks.attention_function(my_attention)
 # </details>
 
 
-# %% Exercise 4.5 tags=["exercise", "further"]
+# %% Exercise 4.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def authors_recipe(scores, allowed):
     visible = scores * allowed  # (S_k,): the hidden ones become 0
     return visible / ...  # by what?
@@ -1026,7 +1026,7 @@ def authors_recipe(scores, allowed):
 checks.article_row(authors_recipe)
 
 
-# %% Exercise 4.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def authors_recipe_solution(scores, allowed):
     visible = scores * allowed  # (S_k,)
@@ -1035,7 +1035,7 @@ def authors_recipe_solution(scores, allowed):
 
 checks.article_row(authors_recipe_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.6, predict a number.** *bank* gives *river* 0.6698 of its attention, from the scores 1.4142 and 0.7071.
 # At which temperature would it be 0.99? Guess, try your guess with `(row / guess).softmax(dim=-1)`, and come closer.
 #
@@ -1047,18 +1047,18 @@ checks.article_row(authors_recipe_solution)
 # For 0.90: 0.90 against 0.10 is a ratio of 9, so the difference must become ln 9 = 2.1972. It is 0.7071 now, and a temperature divides it: 0.7071 / 2.1972 = 0.3218.
 # </details>
 
-# %% Exercise 4.6 tags=["exercise", "further"]
+# %% Exercise 4.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_temperature = ...
 checks.sharp_temperature(my_temperature)
 
-# %% Exercise 4.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 temperature_solution = 0.7071 / math.log(99)  # about 0.154
 share = (row / temperature_solution).softmax(dim=-1)[0]
 print(f"river gets {share:.2f}")
 checks.sharp_temperature(temperature_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 4.7, make two matrices.** In "river money bank", with W_K the identity and no mask, choose W_Q so that *bank* gives *money* more than 0.9,
 # and W_V so that nothing of *money* arrives at *bank*. *river* must go on carrying something.
 #
@@ -1071,18 +1071,18 @@ checks.sharp_temperature(temperature_solution)
 # and *river* gets 0.88. So that nothing of *river* arrives: its value is [2, 0] W_V, twice the first row of W_V; make that row [0, 0].
 # </details>
 
-# %% Exercise 4.7 tags=["exercise", "further"]
+# %% Exercise 4.7 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_W_Q = ...  # (D, d_k) = (2, 2)
 my_W_V = ...  # (D, d_v) = (2, 2)
 checks.look_and_carry_nothing(my_W_Q, my_W_V)
 
-# %% Exercise 4.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.7, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 W_Q_solution = torch.tensor([[1.0, 3.0], [0.0, 1.0]])
 W_V_solution = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
 checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # So a large attention weight tells where *bank* looks, and not what it gets.
 #
 # **Exercise 4.8, build it.** The attention sublayer of a model, from an empty cell: project `x` `(S, D)` with `W_Q`, `W_K` `(D, d_k)` and `W_V` `(D, D)`,
@@ -1098,7 +1098,7 @@ checks.look_and_carry_nothing(W_Q_solution, W_V_solution)
 # </details>
 
 
-# %% Exercise 4.8 tags=["exercise", "further"]
+# %% Exercise 4.8 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_sublayer(x, W_Q, W_K, W_V):
     return ...  # your lines here
 
@@ -1106,7 +1106,7 @@ def my_sublayer(x, W_Q, W_K, W_V):
 checks.attention_sublayer(my_sublayer)
 
 
-# %% Exercise 4.8, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 4.8, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def sublayer_solution(x, W_Q, W_K, W_V):
     q, k, v = x @ W_Q, x @ W_K, x @ W_V  # (S, d_k), (S, d_k), (S, D)
@@ -1118,7 +1118,7 @@ def sublayer_solution(x, W_Q, W_K, W_V):
 
 checks.attention_sublayer(sublayer_solution)
 
-# %% Proof: the numbers of the worked hints jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Proof: the numbers of the worked hints jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 assert [round(w, 2) for w in torch.tensor([3.0, 1]).softmax(0).tolist()] == [0.88, 0.12]
 assert round(math.exp(-2), 2) == 0.14 and round(1 + math.exp(-2), 2) == 1.14
 three = torch.tensor([[1.0, 1], [0, 3], [4, 4]])
@@ -1135,7 +1135,7 @@ unit = torch.eye(2)
 second = (unit + attention(unit, unit, unit, causal_mask(2)).output)[1]
 assert [round(x, 2) for x in second.tolist()] == [0.33, 1.67] and round(0.5**0.5, 2) == 0.71
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### Further reading
 #
 # - Vaswani et al. 2017, [*Attention Is All You Need*](https://arxiv.org/abs/1706.03762): section 3.2, the whole step; section 3.2.3, its decoder attends to its encoder.
@@ -1145,5 +1145,5 @@ assert [round(x, 2) for x in second.tolist()] == [0.33, 1.67] and round(0.5**0.5
 #
 # Where these texts differ from this notebook: some add biases to the projections or multiply W x instead of x W; notebook 2 has the translation.
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("04"), globals())

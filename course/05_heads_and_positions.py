@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 5 · Heads and positions
 #
 # **The question.** One attention step gives each word one pattern of attention weights.
@@ -21,7 +21,7 @@
 # You need to have seen a Python class; what PyTorch adds stands in a box.
 # **Takes** about 59 minutes; there are stopping points on the way.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from before.** Answer in your head, then unfold.
 #
 # <details><summary>Are attention weights learned?</summary>
@@ -34,7 +34,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -76,7 +76,7 @@ def shape(x):
     return str(tuple(x.shape)).replace(" ", "")
 
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. Several heads
 #
 # In "the dog that bit the man slept", the word *slept* may want its subject, its tense and its neighbour, all at once.
@@ -85,7 +85,7 @@ def shape(x):
 #
 # > **Box: batch, and a seeded generator.** A batch is B sentences at once: one more axis in front. A `torch.Generator` with a seed gives the same random numbers in every run.
 
-# %% One head
+# %% One head slideshow={"slide_type": "subslide"}
 generator = torch.Generator().manual_seed(0)
 X = torch.randn(2, 3, 8, generator=generator)  # (B, S, D)
 W_Q, W_K, W_V, W_O = torch.randn(4, 8, 8, generator=generator) / 8**0.5  # each (D, D)
@@ -94,7 +94,7 @@ steps = attention(Q, K, V)
 print("X, Q, K, V", shape(Q), " scores, weights", shape(steps.weights))
 print("output", shape(steps.output))
 
-# %% Vote: what do the heads share out? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what do the heads share out? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 shared_vote = predict(
     "Two heads instead of one, at the same width D. What is shared out between them?",
@@ -107,7 +107,7 @@ shared_vote = predict(
 )
 shared_vote
 
-# %% Two heads: loop, then all at once
+# %% Two heads: loop, then all at once slideshow={"slide_type": "subslide"}
 outputs = []
 for columns in (slice(0, 4), slice(4, 8)):  # one head at a time
     outputs.append(attention(Q[..., columns], K[..., columns], V[..., columns]).output)  # (B, S, 4)
@@ -126,7 +126,7 @@ print("q", shape(q), " weights", shape(steps.weights), " output", shape(merged @
 own = 3 * W_Q[:, :4].numel()  # a head's own part of W_Q, W_K and W_V
 print("parameters: one head", 4 * W_Q.numel(), " two heads", 2 * own + W_O.numel())
 
-# %% What is behind it: what the heads share out jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what the heads share out jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 shared_vote.reveal(
     "the columns of Q, K and V"
@@ -140,7 +140,7 @@ The outputs are laid side by side again and mixed by one more learned matrix, **
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: reshape and transpose.** `reshape(2, 3, 2, 4)` cuts each row of 8 numbers into 2 pieces of 4 and moves nothing. `transpose(1, 2)` swaps two axes. `cat` joins tensors along an axis that is there, `stack` along a new one.
 #
 # Every head sees **all tokens**, through its own projection: heads divide the *width*, not the sentence.
@@ -150,7 +150,7 @@ The outputs are laid side by side again and mixed by one more learned matrix, **
 #
 # Inside each head it is the same sum as always: a row (of attention weights) times a matrix (of values) is a weighted sum of its rows.
 
-# %% One head's sum as a picture jupyter={"source_hidden": true}
+# %% One head's sum as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=9.5, height=2.7)
 WeightedSum(
     axes,
@@ -163,10 +163,10 @@ WeightedSum(
 )
 picture
 
-# %% Proof: every head has all the keys jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: every head has all the keys jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert steps.weights.shape[-1] == 3
 
-# %% The path of shapes through three heads jupyter={"source_hidden": true}
+# %% The path of shapes through three heads jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 x = torch.randn(2, 5, 12, generator=generator)
 module = seeded(lambda: MultiHeadAttention(12, n_heads=3), 0)
 q, k, v = (split_heads(w(x), 3) for w in (module.w_q, module.w_k, module.w_v))  # (B, H, S, d_k)
@@ -184,36 +184,36 @@ print("parameters with one head and with three:", count)
 print("width 768 in 12 heads: each is", 768 // 12, "wide")
 picture
 
-# %% Proof: as many parameters with one head as with three jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: as many parameters with one head as with three jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert count[0] == count[1]
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The classic mistake
 #
 # To bring (B, S, D) to (B, H, S, d_k), split the last axis, *then* swap axes.
 # A single `view` to the final shape gives the right shape and the wrong numbers: it mixes tokens.
 
-# %% Right shape, wrong numbers
+# %% Right shape, wrong numbers slideshow={"slide_type": "subslide"}
 numbers = torch.arange(12.0).reshape(1, 3, 4)  # (B, S, D): token 0 is 0..3, token 1 is 4..7
 right = numbers.reshape(1, 3, 2, 2).transpose(1, 2)  # (B, H, S, d_k)
 wrong = numbers.view(1, 2, 3, 2)
 print("head 0, right:", right[0, 0].tolist())
 print("head 0, wrong:", wrong[0, 0].tolist())
 
-# %% Proof: the same shape, other numbers jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the same shape, other numbers jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert right.shape == wrong.shape and not torch.equal(right, wrong)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Head 0 should have one row per token, 0 1, 4 5, 8 9. In the wrong one, the rows 0 1 and 2 3 both come from token 0.
 #
 # *Stopping point: about 9 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. Who bites whom?
 #
 # So far the order of the words has played no part that you could see. Has it played one at all?
 
-# %% Vote: the dog, or the man? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the dog, or the man? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 order_vote = predict(
     "“dog bites man” and “man bites dog” pass the same attention, no mask. Does the output of dog differ?",
@@ -227,7 +227,7 @@ order_vote = predict(
 order_vote
 
 
-# %% Dog bites man
+# %% Dog bites man slideshow={"slide_type": "subslide"}
 def same(first, second):
     """Are the vectors of the second phrase those of the first, in reverse order?"""
     return torch.allclose(first, second.flip(0), atol=1e-5)
@@ -243,7 +243,7 @@ masked_second = module(second, mask=causal_mask(3)).output[0]
 print("with a causal mask still the same:", same(masked_first, masked_second))
 
 
-# %% What is behind it: the dog, or the man jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the dog, or the man jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 moved = (out_first[0] - out_second[2]).abs().max()  # dog comes first, then last
 order_vote.reveal(
@@ -255,7 +255,7 @@ A causal mask breaks the symmetry, because later words see more.
 """,
 )
 
-# %% Vote: can a model learn what came before? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: can a model learn what came before? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 learn_vote = predict(
     "A model without positions is trained to name, at each of sixteen random tokens, the token before it. Who learns it?",
@@ -268,7 +268,7 @@ learn_vote = predict(
 )
 learn_vote
 
-# %% What is behind it: can a model learn what came before jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: can a model learn what came before jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 trained = {(found.sees, found.name): found for found in recorded_positions()}
 learns = {
@@ -287,7 +287,7 @@ With a causal mask the second token sees two tokens and the tenth sees ten: from
 """,
 )
 
-# %% With and without positions, measured jupyter={"source_hidden": true}
+# %% With and without positions, measured jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 rows, columns = ["all tokens", "tokens so far"], ["none", "learned", "sinusoidal", "RoPE"]
 accuracy = [[sum(trained[r, c].results) / 5 for c in columns] for r in rows]  # of five seeds
 picture, axes = plots.panels(1, width=6.5, height=1.9)
@@ -301,13 +301,13 @@ plots.heatmap(
 )
 picture
 
-# %% Proof: the table of positions jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the table of positions jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert round(trained["all tokens", "none"].best, 3) == 0.267
 assert max(trained["all tokens", "none"].results) < 0.27
 assert all(min(trained["tokens so far", name].results) > 0.99 for name in columns)
 assert all(min(trained["all tokens", name].results) > 0.99 for name in columns[1:])
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Any kind of position solves the task (mean of five trained models each; chance is 1 in 8).
 # So an encoder *needs* positions; a causal model can do without, and is given them all the same, because it then need not find the order first.
 #
@@ -315,18 +315,18 @@ assert all(min(trained["all tokens", name].results) > 0.99 for name in columns[1
 #
 # The oldest way is to **add** a vector for the position: x_i = e_i + p_i.
 
-# %% Add positions
+# %% Add positions slideshow={"slide_type": "subslide"}
 positions = sinusoidal_positions(3, 12)  # (S, D), fixed; could be learned as well
 out_first = module(first + positions).output[0]  # (B, S, D) + (S, D)
 out_second = module(second + positions).output[0]
 print("with positions still the same:", same(out_first, out_second))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Now *dog* as the one who bites and *dog* as the one who is bitten are two vectors.
 #
 # *Stopping point: about 15 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. RoPE: rotate, do not add
 #
 # Often it matters more *how far apart* two words are than where they stand in the book.
@@ -338,7 +338,7 @@ print("with positions still the same:", same(out_first, out_second))
 # Think of the query and the key as clock hands: with each position, the hand is rotated by the same angle.
 # (Angles are counted as in mathematics, so these hands turn *counter*-clockwise; only the angle between two hands counts, and that is the same either way.)
 
-# %% Vote: which scores are equal? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: which scores are equal? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 shift_vote = predict(
     "A query stands at position 3, a key at 1. Which change leaves their score as it is?",
@@ -352,7 +352,7 @@ shift_vote = predict(
 )
 shift_vote
 
-# %% A clock hand: loop, matrix, package
+# %% A clock hand: loop, matrix, package slideshow={"slide_type": "subslide"}
 q, k = torch.tensor([1.0, 0.5]), torch.tensor([0.8, -0.3])
 
 
@@ -370,7 +370,7 @@ assert_close(turn(q, 3).norm(), q.norm())  # lengths are kept
 looped = torch.stack([turn(row, t) for t, row in enumerate([q, k, q])])  # (S, 2)
 assert_close(rope(torch.stack([q, k, q]), torch.arange(3)), looped)  # the package does the same
 
-# %% What is behind it: which scores are equal jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: which scores are equal jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 changes = {
     "both go 100 positions further": turn(q, 103) @ turn(k, 101),
@@ -387,7 +387,7 @@ The score depends on **content and distance** (which way counts, too), not on di
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The **values are not rotated**: position changes where one looks, not what is handed over.
 #
 # ### Many hands
@@ -396,7 +396,7 @@ The score depends on **content and distance** (which way counts, too), not on di
 # So a head of width d_k has d_k / 2 pairs of coordinates, each a hand with its own speed, from fast to very slow.
 # Pair i turns by 10000^(−2i / d_k) radians per position.
 
-# %% Every pair has its own speed
+# %% Every pair has its own speed slideshow={"slide_type": "subslide"}
 d_k = 8
 for i in range(d_k // 2):
     speed = 10000 ** (-2 * i / d_k)
@@ -404,12 +404,12 @@ for i in range(d_k // 2):
 hands = torch.tensor([[1.0, 0.0] * 4])  # four hands, all pointing right
 assert_close(rope(hands, torch.tensor([3]))[0, 2:4], turn(hands[0, 2:4], 3 * 0.1))  # pair 1
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # One reading is that heads use the fast pairs for neighbours and the slow ones for long distances; what a trained head makes of them must be measured.
 #
 # *Stopping point: about 20 minutes.*
 
-# %% Proof: the formula of the speeds is that of the package jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the formula of the speeds is that of the package jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 ones = torch.tensor([[1.0, 0.0] * 4])
 assert all(
     abs(rope(ones, torch.tensor([1]))[0, 2 * i + 1] - math.sin(10000 ** (-2 * i / 8))) < 1e-6
@@ -417,7 +417,7 @@ assert all(
 )
 assert 10000 ** (-2 / 8) == 0.1
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 4. Write the model
 #
 # Now you write a transformer, part by part; a part that you leave out is lent to you, so that each can be written alone.
@@ -427,7 +427,7 @@ assert 10000 ** (-2 / 8) == 0.1
 # > `__init__` calls `super().__init__()` first, then makes the parameters: an `nn.Linear(n, m, bias=False)` (call it, and it multiplies by its matrix), or an `nn.Parameter` around a tensor. A *bias* is a vector added after the product; none is used here.
 # > `forward` computes; `model(x)` calls it.
 
-# %% From attention to a prediction jupyter={"source_hidden": true}
+# %% From attention to a prediction jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=9.5, height=3.0)
 boxes = [
     (0, 0, "ids\n(B,S)"),
@@ -455,7 +455,7 @@ plots.flow(
 )
 picture
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # **Exercise 5.1.** Write `MyMultiHeadAttention(width, n_heads)`.
 # Its parameters are `w_q`, `w_k`, `w_v` and `w_o`, each `nn.Linear(width, width, bias=False)`; a width that `n_heads` does not divide raises a `ValueError`.
 # `forward(x, mask=None)` takes and gives (B, S, D); q and k are rotated with `rope(..., layout="half")`, in each head, by positions 0, 1, 2, ...
@@ -470,7 +470,7 @@ picture
 # </details>
 
 
-# %% Exercise 5.1 tags=["exercise"]
+# %% Exercise 5.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 class MyMultiHeadAttention(nn.Module):
     def __init__(self, width, n_heads):
         super().__init__()
@@ -483,7 +483,7 @@ class MyMultiHeadAttention(nn.Module):
 checks.multi_head(MyMultiHeadAttention)
 
 
-# %% Exercise 5.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 5.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 class HeadsSolution(nn.Module):
     def __init__(self, width, n_heads):
@@ -502,7 +502,7 @@ class HeadsSolution(nn.Module):
 
 checks.multi_head(HeadsSolution)
 
-# %% Multi-head attention: the same as the package jupyter={"source_hidden": true}
+# %% Multi-head attention: the same as the package jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Yours if its check passes, else the package's stands in
 MyMultiHeadAttention = checks.stand_in(MyMultiHeadAttention, checks.multi_head)
 heads_theirs = seeded(lambda: MultiHeadAttention(12, 3, rope="half"), 0)
@@ -511,7 +511,7 @@ heads_mine.load_state_dict(heads_theirs.state_dict())
 keep = causal_mask(5)
 assert_close(heads_mine(x, keep), heads_theirs(x, mask=keep).output)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The norm and the MLP
 #
 # **RMSNorm** ([Zhang and Sennrich 2019](https://arxiv.org/abs/1910.07467)) brings each token's vector to a standard size, so that numbers neither explode nor vanish as blocks are stacked: divide it by the root of the mean of its squares, then multiply each column by a learned number.
@@ -527,7 +527,7 @@ assert_close(heads_mine(x, keep), heads_theirs(x, mask=keep).output)
 # </details>
 
 
-# %% Exercise 5.2 tags=["exercise"]
+# %% Exercise 5.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_rms_norm(x, weight):
     return ...  # your line here
 
@@ -535,7 +535,7 @@ def my_rms_norm(x, weight):
 checks.rms_norm(my_rms_norm)
 
 
-# %% Exercise 5.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 5.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def rms_norm_solution(x, weight):
     return x / (x.square().mean(dim=-1, keepdim=True) + 1e-6).sqrt() * weight
@@ -543,12 +543,12 @@ def rms_norm_solution(x, weight):
 
 checks.rms_norm(rms_norm_solution)
 
-# %% RMSNorm: the same as the package jupyter={"source_hidden": true}
+# %% RMSNorm: the same as the package jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Yours if its check passes, else the package's stands in
 my_rms_norm = checks.stand_in(my_rms_norm, checks.rms_norm)
 assert_close(my_rms_norm(x, torch.ones(12)), rms_norm(x, torch.ones(12)))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # An **MLP** (multi-layer perceptron) is a few learned matrices with a non-linear function between them, for each token alone.
 # Attention moves information *between* tokens, the MLP works *within* each.
 # **SwiGLU** ([Shazeer 2020](https://arxiv.org/abs/2002.05202)) multiplies two products with x, one of them through silu(a) = a · sigmoid(a), in code `F.silu`: W_down(silu(W_gate x) · W_up x).
@@ -564,7 +564,7 @@ assert_close(my_rms_norm(x, torch.ones(12)), rms_norm(x, torch.ones(12)))
 # </details>
 
 
-# %% Exercise 5.3 tags=["exercise"]
+# %% Exercise 5.3 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_swiglu(x, gate_up, down):
     return ...  # your lines here
 
@@ -572,7 +572,7 @@ def my_swiglu(x, gate_up, down):
 checks.swiglu(my_swiglu)
 
 
-# %% Exercise 5.3, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 5.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def swiglu_solution(x, gate_up, down):
     gate, up = (x @ gate_up.T).chunk(2, dim=-1)  # (..., hidden) each
@@ -581,13 +581,13 @@ def swiglu_solution(x, gate_up, down):
 
 checks.swiglu(swiglu_solution)
 
-# %% SwiGLU: the same as the package jupyter={"source_hidden": true}
+# %% SwiGLU: the same as the package jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Yours if its check passes, else the package's stands in
 my_swiglu = checks.stand_in(my_swiglu, checks.swiglu)
 matrices = torch.randn(30, 12, generator=generator), torch.randn(12, 15, generator=generator)
 assert_close(my_swiglu(x, *matrices), swiglu(x, *matrices), atol=1e-4)
 
-# %% Proof: the numbers of the worked hints on the parts jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the numbers of the worked hints on the parts jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert [round(n, 2) for n in rms_norm(torch.tensor([3.0, 4.0]), torch.ones(2)).tolist()] == [
     0.85,
     1.13,
@@ -599,7 +599,7 @@ assert Block.eps == 1e-6
 assert (round(12.5**0.5, 2), round(torch.tensor(2.0).sigmoid().item(), 2)) == (3.54, 0.88)
 assert round(F.silu(torch.tensor(2.0)).item(), 2) == 1.76 and round(1.76 * 6 * 0.5, 2) == 5.28
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 45 minutes.*
 #
 # ### The block and the stack
@@ -618,7 +618,7 @@ assert round(F.silu(torch.tensor(2.0)).item(), 2) == 1.76 and round(1.76 * 6 * 0
 # </details>
 
 
-# %% Exercise 5.4 tags=["exercise"]
+# %% Exercise 5.4 slideshow={"slide_type": "skip"} tags=["exercise"]
 class MyBlock(nn.Module):
     def __init__(self, width, n_heads):  # given
         super().__init__()
@@ -635,7 +635,7 @@ class MyBlock(nn.Module):
 checks.block(MyBlock)
 
 
-# %% Exercise 5.4, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 5.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 class BlockSolution(MyBlock):  # with the parameters given
     def forward(self, x, mask=None):
@@ -645,14 +645,14 @@ class BlockSolution(MyBlock):  # with the parameters given
 
 checks.block(BlockSolution)
 
-# %% The block: the same as the package jupyter={"source_hidden": true}
+# %% The block: the same as the package jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Yours if its check passes, else the package's stands in
 MyBlock = checks.stand_in(MyBlock, checks.block)
 block_theirs, block_mine = seeded(lambda: Block(12, 3, None), 0), MyBlock(12, 3)
 block_mine.load_state_dict(block_theirs.state_dict())
 assert_close(block_mine(x, keep), block_theirs(x, keep)[0])
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # **Exercise 5.5.** Write `forward` of `MyTransformer`; its parameters are given: the embedding, the blocks (in an `nn.ModuleList`, because a plain list would hide their parameters from PyTorch), a last norm, and the prediction head `lm_head`.
 # It takes ids `(B, S)` and gives **logits**, a score for every possible next token, `(B, S, vocab_size)`; each position sees itself and those before it.
 #
@@ -665,7 +665,7 @@ assert_close(block_mine(x, keep), block_theirs(x, keep)[0])
 # </details>
 
 
-# %% Exercise 5.5 tags=["exercise"]
+# %% Exercise 5.5 slideshow={"slide_type": "skip"} tags=["exercise"]
 class MyTransformer(nn.Module):
     def __init__(self, vocab_size, width, n_heads, n_layers, max_length):  # given
         super().__init__()
@@ -682,7 +682,7 @@ class MyTransformer(nn.Module):
 checks.transformer(MyTransformer)
 
 
-# %% Exercise 5.5, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 5.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 class TransformerSolution(MyTransformer):  # with the parameters given
     def forward(self, ids):
@@ -694,7 +694,7 @@ class TransformerSolution(MyTransformer):  # with the parameters given
 
 checks.transformer(TransformerSolution)
 
-# %% The whole model: the same as the package jupyter={"source_hidden": true}
+# %% The whole model: the same as the package jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Yours if its check passes, else the package's stands in
 MyTransformer = checks.stand_in(MyTransformer, checks.transformer)
 model_theirs = seeded(lambda: TinyTransformer(7, 12, 3, 2, 9), 0)
@@ -704,7 +704,7 @@ ids = torch.tensor([[1, 6, 4, 4, 0]])  # (B, S)
 assert_close(model_mine(ids), model_theirs(ids))
 print("ids", shape(ids), " logits", shape(model_mine(ids)))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - Heads divide the width, not the sentence; split the axis, then swap; the parameters stay as many.
@@ -714,14 +714,14 @@ print("ids", shape(ids), " logits", shape(model_mine(ids)))
 #
 # **Next:** [6 · Tiny trainer and KV cache](06_tiny_trainer_and_kv_cache.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
 #
 # **RoPE in your hands.** One pair of coordinates, one radian per position.
 
-# %% Explorer: two positions and a shift jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: two positions and a shift jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 picture, (left, right) = plots.panels(2, width=8, height=2.9)
 plane = plots.vectors(left, ["query", "key"], title="Clock hands", limits=(-1.5, 1.5, -1.5, 1.5))
@@ -753,14 +753,14 @@ clock_explorer = Explorer(
 )
 clock_explorer
 
-# %% Stills of the explorer: two positions and a shift jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Stills of the explorer: two positions and a shift jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 clock_explorer.stills({"shift": 7}, {"key_at": 2}, {"query_at": 8, "key_at": 3, "angle": 5.8})
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Heads of a real model.** all-MiniLM-L6-v2 is a small encoder with 6 blocks of 12 heads, width 384. These are its recorded weights for one sentence.
 # Different heads have learned different relations. Find them by looking.
 
-# %% Explorer: find the head jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: find the head jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 river_reading = {reading.text: reading for reading in recorded_attention()}[
     "He sat on the bank of the river."
@@ -797,19 +797,19 @@ heads_explorer = Explorer(
 )
 heads_explorer
 
-# %% Stills of the explorer: find the head jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Stills of the explorer: find the head jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 heads_explorer.stills(
     {"block": 1, "head": 3},
     {"find": "the token after", "block": 2, "head": 9},
     {"find": "river, seen from bank", "block": 1, "head": 5},
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Does it work in a real model?**
 # The same encoder read twelve sentences with *mole*: four about skin, four about chemistry, four about the animal.
 # After each block we ask of every *mole*: does the one most like it have the same sense?
 
-# %% mole in three senses tags=["further"]
+# %% mole in three senses slideshow={"slide_type": "skip"} tags=["further"]
 mole = recorded_mole()  # states (12, 7, D): 12 sentences; before block 1 and after each
 print("states", shape(mole.states))
 same_sense = []
@@ -820,12 +820,12 @@ for layer in range(7):
     same_sense.append(sum(mole.senses[i] == mole.senses[j] for i, j in enumerate(nearest)))
 print("same sense, of 12, before block 1 and after each block:", same_sense)
 
-# %% Proof: what each block finds jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Proof: what each block finds jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 assert same_sense[0] == 0 and same_sense[3:6] == [12, 12, 12]
 table_rows = F.normalize(mole.states[:, 0], dim=1)
 assert ((table_rows @ table_rows.T - 2 * torch.eye(12)).amax(dim=1) > 0.999).all()  # same place
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # Guessing would be right about 3 times in 12.
 # Before the first block it is 0: the row of the table is the same in all twelve sentences and only the position differs, so the nearest *mole* is one at the very same place, and by our choice of sentences those have other senses.
 # After three blocks it is right every time.
@@ -833,11 +833,11 @@ assert ((table_rows @ table_rows.T - 2 * torch.eye(12)).amax(dim=1) > 0.999).all
 # The twelve sentences are plain on purpose: with twelve less plain ones the same model got 9 or 10 right, and only in its last three blocks (the notes beside the recording say so).
 # The example *mole of carbon dioxide* is [3Blue1Brown's](https://www.3blue1brown.com/lessons/attention).
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **PyTorch's own module agrees.** `nn.MultiheadAttention` keeps W_Q, W_K and W_V stacked in one matrix.
 # Given the same parameters, it gives the same output.
 
-# %% The same as nn.MultiheadAttention tags=["further"]
+# %% The same as nn.MultiheadAttention slideshow={"slide_type": "skip"} tags=["further"]
 reference = nn.MultiheadAttention(12, 3, bias=False, batch_first=True)
 with torch.no_grad():
     stacked = torch.cat([module.w_q.weight, module.w_k.weight, module.w_v.weight])  # (3D, D)
@@ -850,11 +850,11 @@ assert_close(ours.output, theirs)
 assert_close(ours.weights, their_weights)  # (B, H, S, S)
 print("output and weights agree; our True is their False")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Sinusoidal positions** are the fixed vectors that the first transformer added.
 # Even columns hold sines, odd columns cosines, each pair at its own speed.
 
-# %% Sinusoidal positions tags=["further"]
+# %% Sinusoidal positions slideshow={"slide_type": "skip"} tags=["further"]
 table = sinusoidal_positions(40, 16)  # (S, D)
 angle = 3 / 10000 ** (4 / 16)  # position 3, columns 4 and 5
 assert_close(table[3, 4:6], torch.tensor([angle, angle + torch.pi / 2]).sin())
@@ -874,13 +874,13 @@ axes.set(xticks=[0, 5, 10, 15], yticks=[0, 10, 20, 30])
 axes.set(xticklabels=[0, 5, 10, 15], yticklabels=[0, 10, 20, 30])
 picture
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Two layouts of RoPE are in use.**
 # The paper and Meta's own Llama code pair neighbours ("interleaved": 0 with 1, 2 with 3).
 # GPT-NeoX and the Hugging Face port of Llama pair the two halves (0 with 2, 1 with 3); that port permutes W_Q and W_K to match.
 # Both are right, and they are equal up to a fixed reordering of the columns; but a model trained with one must be run with it.
 
-# %% Interleaved and half tags=["further"]
+# %% Interleaved and half slideshow={"slide_type": "skip"} tags=["further"]
 x = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
 at_one = torch.tensor([1])
 print("interleaved", rope(x, at_one)[0])
@@ -888,10 +888,10 @@ print("half       ", rope(x, at_one, layout="half")[0])
 order = [0, 2, 1, 3]
 assert_close(rope(x, at_one, layout="half"), rope(x[:, order], at_one)[:, order])
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **One head in numbers.** Head 3 of block 1, counted from 1.
 
-# %% A head that looks one token back tags=["further"]
+# %% A head that looks one token back slideshow={"slide_type": "skip"} tags=["further"]
 readings = {reading.text: reading for reading in recorded_attention()}
 reading = readings["He sat on the bank of the river."]
 head = reading.weights[0, 2]  # (S, S): block 1, head 3
@@ -900,22 +900,22 @@ picture, axes = plots.panels(1, width=5.5, height=3)
 plots.heatmap(axes, reading.tokens, reading.tokens, head, title="Block 1, head 3", numbers=False)
 picture
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Special tokens.** This model puts [CLS] before each text and [SEP] after it.
 # Many heads rest on them when they have nothing to look for, so they soak up a good part of all attention (*attention sinks*, [Xiao et al. 2023](https://arxiv.org/abs/2309.17453), in models that write).
 # Whoever averages maps must know that first.
 
-# %% What the special tokens soak up tags=["further"]
+# %% What the special tokens soak up slideshow={"slide_type": "skip"} tags=["further"]
 shares = [(r.weights[..., 0] + r.weights[..., -1]).mean(dim=(1, 2)) for r in readings.values()]
 shares = torch.stack(shares)  # (sentences, L)
 print("share of [CLS] and [SEP], by block:", shares.mean(dim=0).round(decimals=2))
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **An honest limit.** In "The animal didn't cross the street because it was too tired", head 2 of block 4 lets *it* look at *animal*.
 # It is tempting to say that the head resolves the pronoun.
 # Before you believe it, try "The trophy didn't fit in the suitcase because it was too big" (*it* is the trophy) and "... too small" (*it* is the suitcase).
 
-# %% It, the trophy and the suitcase tags=["further"]
+# %% It, the trophy and the suitcase slideshow={"slide_type": "skip"} tags=["further"]
 for text, reading in readings.items():
     if "it was too" in text:
         tokens = list(reading.tokens)
@@ -924,19 +924,19 @@ for text, reading in readings.items():
         looks = [f"{noun} {from_it[tokens.index(noun)]:.2f}" for noun in nouns]
         print(text.split("it was ")[1], *looks)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # The head stays on *trophy* both times, and prefers *animal* to *street* even when *it* was too wide: whatever it does, it does not settle what *it* means.
 #
 # **Your own sentences.** With the model installed (one command, 84 MB), the next cell reads them.
 
-# %% A sentence of your own tags=["further", "nbval-ignore-output"]
+# %% A sentence of your own slideshow={"slide_type": "skip"} tags=["further", "nbval-ignore-output"]
 # nbval ignores this output: it depends on whether the optional model is installed
 try:
     print(read_sentence("The mole dug a hole.").tokens)
 except ModuleNotFoundError as problem:
     print(problem)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### More exercises
 #
 # **Exercise 5.6.** Split into heads: `x` is `(B, S, D)`, the result is `(B, n_heads, S, D / n_heads)`.
@@ -950,7 +950,7 @@ except ModuleNotFoundError as problem:
 # </details>
 
 
-# %% Exercise 5.6 tags=["exercise", "further"]
+# %% Exercise 5.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_split(x, n_heads):
     return ...  # your lines here
 
@@ -958,7 +958,7 @@ def my_split(x, n_heads):
 checks.split(my_split)
 
 
-# %% Exercise 5.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def split_solution(x, n_heads):
     B, S, D = x.shape
@@ -967,7 +967,7 @@ def split_solution(x, n_heads):
 
 checks.split(split_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 5.7.** Rotate each row of `x` `(S, 2)` by its position in `positions` `(S,)`, one radian per position, counter-clockwise.
 # No `rope` this time.
 #
@@ -980,7 +980,7 @@ checks.split(split_solution)
 # </details>
 
 
-# %% Exercise 5.7 tags=["exercise", "further"]
+# %% Exercise 5.7 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_rotation(x, positions):
     return ...  # your lines here
 
@@ -988,7 +988,7 @@ def my_rotation(x, positions):
 checks.rotate_pair(my_rotation)
 
 
-# %% Exercise 5.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.7, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def rotation_solution(x, positions):
     a, b = x[:, 0], x[:, 1]
@@ -998,7 +998,7 @@ def rotation_solution(x, positions):
 
 checks.rotate_pair(rotation_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 5.8, find the bug.** To lay the heads side by side again, somebody writes `x.reshape(B, S, H * d)` for `x` `(B, H, S, d)`.
 # The shape is right. Write it so that the numbers are, too.
 #
@@ -1011,7 +1011,7 @@ checks.rotate_pair(rotation_solution)
 # </details>
 
 
-# %% Exercise 5.8 tags=["exercise", "further"]
+# %% Exercise 5.8 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_merge(x):
     return ...  # your line here
 
@@ -1019,7 +1019,7 @@ def my_merge(x):
 checks.merge(my_merge)
 
 
-# %% Exercise 5.8, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.8, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def merge_solution(x):
     B, H, S, d = x.shape
@@ -1028,7 +1028,7 @@ def merge_solution(x):
 
 checks.merge(merge_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 5.9, predict two numbers.** How many parameters do W_Q, W_K, W_V and W_O have together, at width 768 with 12 heads? And with 24?
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -1040,20 +1040,20 @@ checks.merge(merge_solution)
 # </details>
 
 
-# %% Exercise 5.9 tags=["exercise", "further"]
+# %% Exercise 5.9 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 with_12_heads = ...
 with_24_heads = ...
 checks.parameters_of_heads(with_12_heads, with_24_heads)
 
 
-# %% Exercise 5.9, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.9, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 solution_12 = 12 * 3 * 768 * (768 // 12) + 768 * 768  # head by head, and W_O
 solution_24 = 4 * 768 * 768  # all at once
 assert solution_12 == solution_24
 checks.parameters_of_heads(solution_12, solution_24)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 5.10, complete it.** `e` `(B, S, D)` holds B sentences of S words, and `p` `(M, D)` a vector for each of M positions, more than S.
 # Add row i of `p` to word i of every sentence.
 #
@@ -1066,7 +1066,7 @@ checks.parameters_of_heads(solution_12, solution_24)
 # </details>
 
 
-# %% Exercise 5.10 tags=["exercise", "further"]
+# %% Exercise 5.10 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_positions(e, p):
     rows = ...  # which rows of p, in which shape?
     return e + rows
@@ -1075,7 +1075,7 @@ def my_positions(e, p):
 checks.add_positions(my_positions)
 
 
-# %% Exercise 5.10, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.10, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def positions_solution(e, p):
     return e + p[: e.shape[1]]  # (B, S, D) + (S, D)
@@ -1083,7 +1083,7 @@ def positions_solution(e, p):
 
 checks.add_positions(positions_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 5.11, make a key.** Does RoPE simply favour near words? The query `q` is [1, 0.5]; it and its keys are rotated by one radian per position.
 # Find a key `(2,)` that scores at least 0.5 *more* when it stands five positions before the query than when it stands at the query's own position.
 #
@@ -1096,17 +1096,17 @@ checks.add_positions(positions_solution)
 # </details>
 
 
-# %% Exercise 5.11 tags=["exercise", "further"]
+# %% Exercise 5.11 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 my_key = ...  # (2,)
 checks.far_key(my_key)
 
 
-# %% Exercise 5.11, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.11, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 key_solution = turn(torch.tensor([1.0, 0.5]), 5)  # (2,)
 checks.far_key(key_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # So near words are not favoured as such: content and distance decide together.
 #
 # **Exercise 5.12, build it.** One head with RoPE, without a mask: `q` and `k` are `(S, d)`, `v` is `(S, d_v)`, `positions` `(S,)` may have gaps.
@@ -1121,7 +1121,7 @@ checks.far_key(key_solution)
 # </details>
 
 
-# %% Exercise 5.12 tags=["exercise", "further"]
+# %% Exercise 5.12 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_rope_attention(q, k, v, positions):
     return ...  # your lines here
 
@@ -1129,7 +1129,7 @@ def my_rope_attention(q, k, v, positions):
 checks.rope_attention(my_rope_attention)
 
 
-# %% Exercise 5.12, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 5.12, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def rope_attention_solution(q, k, v, positions):
     q, k = rope(q, positions), rope(k, positions)  # (S, d) each
@@ -1139,7 +1139,7 @@ def rope_attention_solution(q, k, v, positions):
 
 checks.rope_attention(rope_attention_solution)
 
-# %% Proof: the numbers of the worked hints on positions jupyter={"source_hidden": true} tags=["proof", "further"]
+# %% Proof: the numbers of the worked hints on positions jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
 assert [round(n, 2) for n in turn(torch.tensor([3.0, 1.0]), 1).tolist()] == [0.78, 3.06]
 assert [round(f(1), 2) for f in (math.cos, math.sin)] == [0.54, 0.84]
 assert [round(n, 2) for n in turn(torch.tensor([0.0, 1.0]), 2).tolist()] == [-0.91, -0.42]
@@ -1150,19 +1150,19 @@ assert [round(n, 2) for n in hinted.scaled[0].tolist()] == [0.71, -0.29]
 assert [round(n, 2) for n in hinted.weights[0].tolist()] == [0.73, 0.27]
 assert 4 * (3 * 12 * 4) == 4 * 144 == 576
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Further reading.** [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762), *Attention Is All You Need*; [Su et al. 2021](https://arxiv.org/abs/2104.09864), *RoFormer* (RoPE);
 # [Haviv et al. 2022](https://arxiv.org/abs/2203.16634), on causal models without positions;
 # [Jain and Wallace 2019](https://arxiv.org/abs/1902.10186) and [Wiegreffe and Pinter 2019](https://arxiv.org/abs/1908.04626), on attention and explanation;
 # [Touvron et al. 2023](https://arxiv.org/abs/2302.13971), *LLaMA*, whose block you have written.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Your model as a file
 #
 # The cell below writes `my_model.py` beside this notebook, from your cells of exercises 5.1 to 5.5, once all five pass.
 
-# %% Your transformer as a file jupyter={"source_hidden": true} tags=["further"]
+# %% Your transformer as a file jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["further"]
 print(checks.write_model(globals()))
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("05"), globals())

@@ -6,7 +6,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 6 · Tiny trainer and KV cache
 #
 # **The question.** Who finds the numbers in W_Q, W_K and W_V?
@@ -20,7 +20,7 @@
 # **Builds on** [notebook 4](04_softmax_and_values.ipynb) (the attention step) and [notebook 5](05_heads_and_positions.ipynb) (heads, blocks, RoPE).
 # **Takes** about 60 minutes, with stopping points: *train*, *look inside*, then *generate*.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from before.** Answer in your head, then unfold.
 #
 # <details><summary>What does the causal mask hide, and when is it needed?</summary>
@@ -33,7 +33,7 @@
 #
 # Then run the folded cell below: it imports what this notebook uses.
 
-# %% Setup (unfold to see) jupyter={"source_hidden": true} tags=["setup"]
+# %% Setup (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["setup"]
 # What this notebook imports
 try:
     import attnlab  # noqa: F401
@@ -74,7 +74,7 @@ from attnlab.training import evaluate, seeded, train_seeds, training_steps
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 1. Train
 #
 # The task is as small as it can be: after "river bank" comes *shore*, after "money bank" comes *loan*.
@@ -83,7 +83,7 @@ torch.set_printoptions(sci_mode=False)
 # > **Box: cross-entropy.** The loss is −ln p, where p is the probability the model gave to the right word.
 # > p = 1 costs 0; p = 1/2 costs ln 2 = 0.6931; p near 0 costs a lot. It is measured in *nats*.
 
-# %% The task, and a model in four lines
+# %% The task, and a model in four lines slideshow={"slide_type": "subslide"}
 inputs, targets = toy_task()  # ids (B, S) = (2, 2), and the right next word (B,)
 shore, loan = targets.tolist()  # their ids
 print("vocabulary:", ", ".join(TOY_WORDS))
@@ -104,12 +104,12 @@ print(
     f"guessing among five words costs ln 5 = {math.log(5):.4f}, among two ln 2 = {math.log(2):.4f}"
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: a gradient step.** For each parameter, the derivative of the loss says which way is downhill.
 # > Take a small step that way; its size is the *learning rate*. Then measure the loss again.
 # > Adam is a popular rule for choosing the step of each parameter.
 
-# %% Vote: the untrained model jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the untrained model jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 start_vote = predict(
     "Guessing all five words alike would cost ln 5 = 1.6094. Is the untrained model better or worse than that?",
@@ -122,7 +122,7 @@ start_vote = predict(
 )
 start_vote
 
-# %% The training loop
+# %% The training loop slideshow={"slide_type": "subslide"}
 model = seeded(TinyCausalAttention, 42)  # a new start whenever this cell runs
 optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
 losses = []
@@ -138,12 +138,12 @@ first_below = next((i for i in range(201) if max(losses[i:]) < 0.01), "no step")
 print(f"loss at the start {losses[0]:.4f}; below 0.01 from step {first_below} on")
 print("ends below 0.0001:", losses[-1] < 1e-4)
 
-# %% Proof: the package trains the same way jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the package trains the same way jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 same = train(seeded(TinyCausalAttention, 42), inputs, targets, steps=20, lr=0.03)
 assert_close(torch.tensor(same.losses), torch.tensor(losses[:20]))
 assert abs(losses[-1] - 6e-5) < 2e-5
 
-# %% What is behind it: the untrained model jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the untrained model jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 start = seeded(TinyCausalAttention, 42)(inputs)[:, -1].softmax(dim=-1)  # (B, vocab)
 start_vote.reveal(
@@ -155,20 +155,20 @@ Then it learns both phrases within a few steps.
 """,
 )
 
-# %% Proof: two of three starts are worse than even guesses jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: two of three starts are worse than even guesses jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 first_losses = [
     F.cross_entropy(seeded(TinyCausalAttention, start)(inputs)[:, -1], targets).item()
     for start in range(100)
 ]
 assert 0.55 < sum(first > math.log(5) for first in first_losses) / 100 < 0.78
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### The floor without context
 #
 # Was attention needed for that?
 # Set W_V to zero and do not let it learn: then nothing can flow from one word to another.
 
-# %% Vote: how low without context? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: how low without context? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 floor_vote = predict(
     "W_V is held at zero. How low can the loss go now?",
@@ -182,7 +182,7 @@ floor_vote = predict(
 floor_vote
 
 
-# %% Train without context
+# %% Train without context slideshow={"slide_type": "subslide"}
 def hold_at_zero(model, *names):
     for name in names:
         weight = getattr(model, name).weight
@@ -200,14 +200,14 @@ print(
     f"W_V = 0: ends at {blind_losses[-1]:.4f}; p(shore) {p[0, shore]:.2f}, p(loan) {p[0, loan]:.2f}"
 )
 
-# %% Two runs jupyter={"source_hidden": true}
+# %% Two runs jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["with context", "W_V = 0"], "Two runs", xlim=(0, 200), ylim=(0, 2.2))
 curve.level(math.log(2), "ln 2")
 curve.update(**{"with context": losses, "W_V = 0": blind_losses})
 picture
 
-# %% What is behind it: how low without context jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: how low without context jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 levels = {"to 0": 0.0, "to ln 2, about 0.69": math.log(2), "to ln 5, about 1.61": math.log(5)}
 floor_vote.reveal(
@@ -219,15 +219,15 @@ That line is the **floor without context**; whatever is below it was bought by a
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 11 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 2. Where does it look?
 #
 # The model is right both times. So *bank* looks at *river* in one phrase and at *money* in the other?
 
-# %% Vote: how much does river get? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: how much does river get? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 weight_vote = predict(
     "The model knows “river bank -> shore”. How large is the weight that bank gives to river?",
@@ -240,7 +240,7 @@ weight_vote = predict(
 )
 weight_vote
 
-# %% Look at the attention weights
+# %% Look at the attention weights slideshow={"slide_type": "subslide"}
 weights = model.steps(inputs).weights  # (B, S, S), of the model trained above
 p = model(inputs)[:, -1].softmax(dim=-1)
 for i, word in enumerate(["river", "money"]):
@@ -252,7 +252,7 @@ for i, word in enumerate(["river", "money"]):
 alone = model(encode("bank bank", TOY_WORDS)[None])[0, -1].softmax(dim=-1)  # (vocab,)
 print("bank bank: p(shore) > 0.99:", bool(alone[shore] > 0.99))
 
-# %% What is behind it: how much river gets jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: how much river gets jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 on_river = weights[0, 1, 0]
 weight_vote.reveal(
@@ -265,39 +265,39 @@ The model needs to tell two cases apart, and *one* signal is enough:
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### No choice of where to look
 #
 # And we can take away the choice altogether.
 
-# %% Without any choice of where to look
+# %% Without any choice of where to look slideshow={"slide_type": "subslide"}
 even = hold_at_zero(seeded(TinyCausalAttention, 42), "q")  # all scores 0: weights 0.50 and 0.50
 even_losses = train(even, inputs, targets, steps=201, lr=0.03).losses
 print("W_Q = 0: weights of bank", even.steps(inputs).weights[0, 1].tolist())
 print("ends below 0.0001:", even_losses[-1] < 1e-4)
 
-# %% Proof: as low as with attention jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: as low as with attention jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert abs(even_losses[-1] - 7e-5) < 2e-5
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The loss goes just as low. Now the attention weights are the same in both phrases, so only the *values* can tell them apart.
 #
 # Of twenty other starts 15 look where a person would and 5 do not, and all are equally right (*Further*).
 # **Attention weights alone do not explain a prediction**: values, projections, the residual path, later blocks and the output layer all have a part in it.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. Your transformer learns a language
 #
 # In notebook 5 you wrote a transformer. If `my_model.py` lies beside this notebook and its numbers are right, **it is what gets trained now**; otherwise the package's, which is the same.
 # The language is the small generated one of notebook 1. All positions are trained at once: position t predicts word t + 1, from the words up to t.
 # The language is finite, so the best possible loss is known *exactly*.
 
-# %% Whose model?
+# %% Whose model? slideshow={"slide_type": "subslide"}
 own_model, said = checks.load_model()
 print(said)
 Model = own_model or TinyTransformer
 
-# %% Keep some steps (unfold to see how) jupyter={"source_hidden": true}
+# %% Keep some steps (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 snapshots = {}  # step -> the parameters then
 
 
@@ -306,7 +306,7 @@ def keep(step, loss):
         snapshots[step] = {name: x.clone() for name, x in trained.state_dict().items()}
 
 
-# %% Train it
+# %% Train it slideshow={"slide_type": "subslide"}
 language = corpus()
 floors = language.floors()
 
@@ -332,7 +332,7 @@ history = train(trained, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_
 transformer = make()
 transformer.load_state_dict(trained.state_dict())  # your parameters, to look inside
 
-# %% The loss, and what is possible
+# %% The loss, and what is possible slideshow={"slide_type": "subslide"}
 held_out = language.sample(1000, torch.Generator().manual_seed(1))
 loss = evaluate(transformer, held_out[:, :-1], held_out[:, 1:])
 best = language.exact_loss(held_out).mean().item()
@@ -349,11 +349,11 @@ curve.level(floors.full, "all words before", below=True)  # the curve comes from
 curve.update(loss=history.losses)
 picture
 
-# %% Proof: the package holds the same model jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the package holds the same model jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 with torch.no_grad():
     assert_close(transformer(held_out[:5]), trained(held_out[:5]), atol=1e-4)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The three dotted lines are the best that is possible with no word of context (only its position), with the word before, and with all.
 # The curve goes down to the lowest: the model uses the whole sentence.
 #
@@ -361,7 +361,7 @@ with torch.no_grad():
 #
 # Take the transformer apart and build it up again, one part at a time. Each rung has a floor, the best that is possible with what it sees.
 
-# %% Vote: the most useful part jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the most useful part jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 ladder_vote = predict(
     "One attention head, then several heads, + residual, + MLP, + norm, + a second block. Which step lowers the loss most?",
@@ -374,7 +374,7 @@ ladder_vote = predict(
 )
 ladder_vote
 
-# %% The ladder (recorded: five starts of each)
+# %% The ladder (recorded: five starts of each) slideshow={"slide_type": "subslide"}
 ladder = recorded_ladder()
 for rung in ladder:
     mean = sum(rung.results) / 5
@@ -384,7 +384,7 @@ above = [sum(rung.results) / 5 - rung.best for rung in ladder]
 plots.bars(axes, [rung.name for rung in ladder], above, "Loss above the floor", (0, 0.6), digits=2)
 picture
 
-# %% Proof: one rung, trained again jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: one rung, trained again jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 V = len(language.words)
 one_word = seeded(lambda: nn.Sequential(nn.Embedding(V, 32), nn.Linear(32, V, bias=False)), 0)
 train(one_word, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
@@ -402,7 +402,7 @@ def exact(model):
 assert abs(exact(one_word) - ladder[1].results[0]) < 0.02
 assert abs(exact(transformer) - ladder[-1].results[0]) < 0.02
 
-# %% What is behind it: the most useful part jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the most useful part jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 names = {3: "from one head to several", 5: "the MLP", 7: "the second block"}
 drops = {at: above[at - 1] - above[at] for at in names}
@@ -415,12 +415,12 @@ In a deep model they decide whether it can be trained at all.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### What its heads look at, and what it says
 #
 # Scrub through the training: the eight heads, for *bank* in a sentence, and what the model writes at that step.
 
-# %% Explorer: heads and words while it learns jupyter={"source_hidden": true} tags=["explorer"]
+# %% Explorer: heads and words while it learns jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["explorer"]
 # Unfold to see and to change what is drawn
 prompts = ["a fisherman saw that small bank", "a banker saw that small bank"]
 stages = {"0": 0, "20": 20, "60": 60, "150": 149}
@@ -465,19 +465,19 @@ reading = Explorer(
 )
 reading
 
-# %% Stills: heads at the end jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills: heads at the end jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 reading.stills({"step": "20"}, {"step": "150"}, {"step": "150", "prompt": prompts[1]})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 29 minutes.*
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 4. Taken apart
 #
 # After *bank*, *mole* and the other ambiguous words, the right word depends on the person, four words before.
 # Set a matrix to zero, or take out a head, and count how often that word is still right.
 
-# %% Vote: which matrix is missed most jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: which matrix is missed most jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 zeroed_vote = predict(
     "After training we set one matrix to zero. Which costs the most right words?",
@@ -490,7 +490,7 @@ zeroed_vote = predict(
 )
 zeroed_vote
 
-# %% How often is the word after bank right?
+# %% How often is the word after bank right? slideshow={"slide_type": "subslide"}
 after = language.position + 1  # the place after the ambiguous word
 known, answers = language.sentences[:, :after], language.sentences[:, after]
 
@@ -501,7 +501,7 @@ def share_right(model, ids=known, mask=None):
     return (language.probabilities @ right.double()).item()  # exact: over the whole language
 
 
-# %% Set a matrix to zero (unfold to see how) jupyter={"source_hidden": true}
+# %% Set a matrix to zero (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 def zeroed(name):
     model = deepcopy(transformer)
     for block in model.blocks:
@@ -509,7 +509,7 @@ def zeroed(name):
     return model
 
 
-# %% Right words
+# %% Right words slideshow={"slide_type": "subslide"}
 rates = {"trained": share_right(transformer)}
 rates |= {f"{W.upper()} = 0": share_right(zeroed(W)) for W in ("w_q", "w_k", "w_v")}
 itself_only = torch.eye(after, dtype=torch.bool)  # each word attends to itself only
@@ -519,7 +519,7 @@ bars = plots.bars(axes, list(rates), list(rates.values()), "Right words", (0, 0.
 print(f"trained: right {rates['trained']:.1f} of the time; the language itself leaves a choice")
 picture
 
-# %% Proof: what is left without the context jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: what is left without the context jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 pair = known[:, -1], answers  # ambiguous word, next word
 both_words = torch.zeros(len(language.words), len(language.words)).index_put(
     pair, language.probabilities.float(), accumulate=True
@@ -529,7 +529,7 @@ assert round(word_alone, 2) == 0.32 and abs(rates["W_V = 0"] - word_alone) < 0.0
 assert abs(rates["trained"] - 0.7) < 0.05 and rates["W_V = 0"] < rates["W_Q = 0"] < 0.65
 assert torch.equal(zeroed("w_q")(known), zeroed("w_k")(known))
 
-# %% What is behind it: which matrix is missed most jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: which matrix is missed most jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 zeroed_vote.reveal(
     min(("W_Q", "W_K", "W_V"), key=lambda name: rates[f"{name} = 0"]),
@@ -541,14 +541,14 @@ A hidden context is about as bad as W_V = 0. Whether a little better or worse di
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Take out a head
 #
 # A head writes into the sum that becomes the next hidden state. To **knock it out**, its output is replaced by its mean, so that only what it *tells apart* is gone.
 # The effect is how much the loss rises, where the context decides. Beside it: how much attention *bank* and the others give to the person.
 
 
-# %% Take out a head (unfold to see how) jupyter={"source_hidden": true}
+# %% Take out a head (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 @torch.no_grad()
 def loss_after(model):
     losses = F.cross_entropy(model(known)[:, -1], answers, reduction="none")
@@ -570,7 +570,7 @@ def knocked_out(block, head, fill="mean"):
     return loss_after(model)
 
 
-# %% Weight and effect of every head jupyter={"source_hidden": true}
+# %% Weight and effect of every head jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how the table is made
 whole = loss_after(transformer)
 with torch.no_grad():
@@ -588,32 +588,32 @@ for block in range(2):
             f"                   {effects[block][head]:.1f}, {zero:.1f}",
         )
 
-# %% Weight against effect jupyter={"source_hidden": true}
+# %% Weight against effect jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, (left, right) = plots.panels(2, width=9.5, height=2.4)
 names = [f"{block}.{head}" for block in (1, 2) for head in (1, 2, 3, 4)]
 plots.bars(left, names, sum(on_person, []), "Weight on the person", (0, 1.1), digits=1)
 plots.bars(right, names, sum(effects, []), "Loss without the head", (0, 0.4), digits=1)
 picture
 
-# %% Proof: the head that looks most is not the one that is missed most jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the head that looks most is not the one that is missed most jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 flat_weight, flat_effect = torch.tensor(sum(on_person, [])), torch.tensor(sum(effects, []))
 assert flat_weight.argmax() != flat_effect.argmax()
 assert flat_effect[flat_weight.argmax()] < 0.05 and flat_effect.max() > 0.1
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # The head that looks most at the person can be taken out for nothing; the one that is missed most looks there less.
 # In five starts out of five the two are different heads (*recorded*). This is the method behind "attention is not explanation":
 # a weight says where a head looks; only taking it out says what that is worth.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## 5. Generate, and remember keys and values
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Write one word at a time
 #
 # Take the logits of the last position, choose a word, append it, start again.
 
-# %% Vote: the same last four words jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: the same last four words jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 person_vote = predict(
     "“a fisherman saw that small bank …” and “a banker saw that small bank …”: will the next word be the same?",
@@ -626,7 +626,7 @@ person_vote = predict(
 person_vote
 
 
-# %% Greedy generation: loop, then package
+# %% Greedy generation: loop, then package slideshow={"slide_type": "subslide"}
 def write(text, n_new):
     ids = encode(text, language.words)[None]  # (1, S)
     for _ in range(n_new):
@@ -641,7 +641,7 @@ for person in ("fisherman", "banker"):
     assert torch.equal(ids, generate(transformer, encode(prompt, language.words)[None], 1))
     print(decode(ids[0], language.words))
 
-# %% What is behind it: the same last four words jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: the same last four words jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 people = ("fisherman", "banker")
 next_words = [
@@ -654,13 +654,13 @@ person_vote.reveal(
     "*crumble* and *fail*: the difference came from the second word, through attention.",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### What stays the same
 #
 # This loop computes every position again for each new word.
 # Must it? Append a word, and compare what the old positions computed.
 
-# %% Vote: what does the cache cost in precision? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what does the cache cost in precision? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 cache_vote = predict(
     "Suppose we keep the keys and values of the old words instead of computing them again. How far apart are the logits after ten words?",
@@ -673,7 +673,7 @@ cache_vote = predict(
 )
 cache_vote
 
-# %% Append a word: what changes at the old positions?
+# %% Append a word: what changes at the old positions? slideshow={"slide_type": "subslide"}
 x = torch.randn(1, 5, 12, generator=torch.Generator().manual_seed(0))  # (B, S, D)
 layer = seeded(lambda: MultiHeadAttention(12, 3), 0)
 
@@ -687,13 +687,13 @@ def moved(mask4, mask5):
 print("causal model: old positions move:", bool(moved(causal_mask(4), causal_mask(5)) > 1e-5))
 print("encoder:      old positions move:", bool(moved(None, None) > 1e-5))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### A cache
 #
 # With a cache of keys and values, a new word costs one query, one key and one value per head and block.
 # The query needs one row of attention weights, times the matrix V: a weighted sum of its rows, as always.
 
-# %% One head with a cache, by hand
+# %% One head with a cache, by hand slideshow={"slide_type": "subslide"}
 W_Q, W_K, W_V = torch.randn(3, 12, 4, generator=torch.Generator().manual_seed(1))  # (D, d) each
 K, V = torch.empty(0, 4), torch.empty(0, 4)
 for t in range(5):  # cat copies the past at every step; a KVCache reserves its room beforehand
@@ -705,7 +705,7 @@ for t in range(5):  # cat copies the past at every step; a KVCache reserves its 
     assert_close(cached[0], whole)
 print("cached and uncached outputs agree at all 5 steps")
 
-# %% The whole model with a KVCache
+# %% The whole model with a KVCache slideshow={"slide_type": "subslide"}
 sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
 cache = transformer.new_cache(batch=1, capacity=10)
 largest = 0.0
@@ -717,7 +717,7 @@ with torch.no_grad():
 print("largest difference of any logit below 0.00001:", largest < 1e-5)
 print(cache)
 
-# %% What is behind it: what the cache costs in precision jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what the cache costs in precision jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 cache_vote.reveal(
     "not at all, but for rounding" if largest < 1e-5 else "a little, and it grows with each word",
@@ -730,12 +730,12 @@ The cache is **exact**, not an approximation; what is left is rounding.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Break it
 #
 # A cache is a promise that the past does not change.
 
-# %% Vote: what does an edit spoil? jupyter={"source_hidden": true} tags=["predict"]
+# %% Vote: what does an edit spoil? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
 stale_vote = predict(
     "We change the second of ten words and keep the cache. Which of the cached keys of block 2, one per word, are wrong now?",
@@ -749,7 +749,7 @@ stale_vote = predict(
 )
 stale_vote
 
-# %% Edit an early word
+# %% Edit an early word slideshow={"slide_type": "subslide"}
 edited = sentence.clone()
 edited[0, 1] = language.words.index("banker")
 print("cached:", decode(sentence[0], language.words))
@@ -763,7 +763,7 @@ columns = decode(edited[0], language.words).split()  # one column of the cache p
 print("stale in block 1:", *(word for word, bad in zip(columns, stale[0]) if bad))
 print("stale in block 2:", *(word for word, bad in zip(columns, stale[1]) if bad))
 
-# %% What is behind it: what an edit spoils jupyter={"source_hidden": true} tags=["reveal"]
+# %% What is behind it: what an edit spoils jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
 names = {0: "none", 1: "the second", 9: "the second and all to its right", 10: "all ten"}
 stale_vote.reveal(
@@ -775,7 +775,7 @@ Appending never does that; editing does.
 """,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### What it saves, and what it costs
 #
 # Without a cache the t-th word costs t² scores in each head, with it t: for the 512th word 512 instead of 262,144 (131,328 of which the causal mask leaves).
@@ -785,10 +785,10 @@ Appending never does that; editing does.
 #
 # *Stopping point: about 46 minutes.*
 
-# %% Proof: the numbers of scores jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: the numbers of scores jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert 512**2 == 262_144 and sum(range(1, 513)) == 131_328 == int(causal_mask(512).sum())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
 #
 # **Exercise 6.1.** One step of one head with a cache.
@@ -804,7 +804,7 @@ assert 512**2 == 262_144 and sum(range(1, 513)) == 131_328 == int(causal_mask(51
 # </details>
 
 
-# %% Exercise 6.1 tags=["exercise"]
+# %% Exercise 6.1 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_decode_step(q_new, k_new, v_new, K, V):
     return ...  # your lines here
 
@@ -812,7 +812,7 @@ def my_decode_step(q_new, k_new, v_new, K, V):
 checks.decode_step(my_decode_step)
 
 
-# %% Exercise 6.1, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 6.1, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def decode_step_solution(q_new, k_new, v_new, K, V):
     K, V = torch.cat([K, k_new]), torch.cat([V, v_new])  # (S + 1, d), (S + 1, d_v)
@@ -822,7 +822,7 @@ def decode_step_solution(q_new, k_new, v_new, K, V):
 
 checks.decode_step(decode_step_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "skip"}
 # **Exercise 6.2, take out a head.** `heads` `(B, H, S, d)` are the outputs of all heads. Return them with head number `out` replaced by its mean over the batch, at each position.
 # Leave `heads` itself as it is.
 #
@@ -835,7 +835,7 @@ checks.decode_step(decode_step_solution)
 # </details>
 
 
-# %% Exercise 6.2 tags=["exercise"]
+# %% Exercise 6.2 slideshow={"slide_type": "skip"} tags=["exercise"]
 def my_knock_out(heads, out):
     changed = heads.clone()
     changed[:, out] = ...  # what comes in its place?
@@ -845,7 +845,7 @@ def my_knock_out(heads, out):
 checks.knock_out(my_knock_out)
 
 
-# %% Exercise 6.2, a solution jupyter={"source_hidden": true} tags=["solution"]
+# %% Exercise 6.2, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution"]
 # A solution: unfold it when you have tried
 def knock_out_solution(heads, out):
     changed = heads.clone()
@@ -855,7 +855,7 @@ def knock_out_solution(heads, out):
 
 checks.knock_out(knock_out_solution)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember
 #
 # - Training finds W_Q, W_K and W_V; ln 2 was the floor without context, and attention broke through it.
@@ -864,27 +864,27 @@ checks.knock_out(knock_out_solution)
 #
 # You have come from a table of rows to a model that you wrote, trained and took apart. Back to the start: [1 · Static embeddings](01_static_embeddings.ipynb)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## The eight questions again
 #
 # The same as at the beginning of notebook 1. Type your letters, run the second cell, and see both answers side by side.
 
-# %% The eight questions, again tags=["further"]
+# %% The eight questions, again slideshow={"slide_type": "skip"} tags=["further"]
 checks.eight_questions.ask()
 
-# %% Your eight letters, again tags=["further"]
+# %% Your eight letters, again slideshow={"slide_type": "skip"} tags=["further"]
 my_last_answers = "????????"
 checks.eight_questions.compare(my_last_answers)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ## Further
 #
 # Everything below is optional.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Is seed 42 an odd one?** Ask twenty others.
 
-# %% Twenty starts tags=["further"]
+# %% Twenty starts slideshow={"slide_type": "skip"} tags=["further"]
 seeds = range(20)
 models, band = train_seeds(TinyCausalAttention, inputs, targets, seeds=seeds, steps=201, lr=0.03)
 looks = torch.stack([m.steps(inputs).weights[:, 1, 0] for m in models]).detach()  # (20, B)
@@ -901,14 +901,14 @@ curve.band(range(201), band.amin(dim=0), band.amax(dim=0))
 curve.update(**{"middle one": band.median(dim=0).values})
 picture
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # The line is the median, and the band reaches from the best start to the worst.
 # 15 look where a person would, 5 do not, and all are equally right.
 
-# %% Proof: fifteen of twenty jupyter={"source_hidden": true} tags=["proof"]
+# %% Proof: fifteen of twenty jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert both == 15
 
-# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: retrain, then scrub through the training (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 inputs, targets = toy_task()
 shore, loan = targets.tolist()
@@ -976,16 +976,16 @@ training_explorer = Explorer(
 )
 training_explorer
 
-# %% Stills of the explorer: retrain, then scrub through the training jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: retrain, then scrub through the training jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 training_explorer.stills({"at": 0}, {"at": 3}, {"at": 200})
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # At seed 39 *bank* looks only at itself, in both phrases, so nothing about the context arrives, and its loss stays at ln 2: the other side of the same coin.
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### And in an encoder?
 
-# %% Vote: append a word in an encoder jupyter={"source_hidden": true} tags=["predict", "further"]
+# %% Vote: append a word in an encoder jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["predict", "further"]
 # Vote before you unfold: the reasons stand in here
 encoder_vote = predict(
     "Let the same blocks look both ways, as an encoder does, and append a word. Which cached keys still hold?",
@@ -998,7 +998,7 @@ encoder_vote = predict(
 )
 encoder_vote
 
-# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: break the cache (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 language = corpus()
 reader = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64), 0)  # untrained will do
@@ -1050,10 +1050,10 @@ cache_explorer = Explorer(
 )
 cache_explorer
 
-# %% Stills of the explorer: break the cache jupyter={"source_hidden": true} tags=["proof"]
+# %% Stills of the explorer: break the cache jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 cache_explorer.stills({"edit": True}, {"encoder": True})
 
-# %% What is behind it: an encoder jupyter={"source_hidden": true} tags=["reveal", "further"]
+# %% What is behind it: an encoder jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["reveal", "further"]
 # Run this cell when you have voted
 cached, now = keys(sentence[:, :4], True), keys(sentence[:, :5], True)[:, :4]
 holds = ((cached - now).abs().amax(dim=2) < 1e-5).all(dim=1).tolist()  # (blocks,)
@@ -1062,10 +1062,10 @@ encoder_vote.reveal(
     "With both ways open, even appending spoils every column of block 2.",
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### What it saves, and what it costs
 
-# %% The cache filling up tags=["further"]
+# %% The cache filling up slideshow={"slide_type": "skip"} tags=["further"]
 n = 12
 computed_with = torch.eye(n) + 0.35 * torch.ones(n, n).tril(-1)  # 1: computed now, 0.35: kept
 computed_without = torch.ones(n, n).tril()
@@ -1083,7 +1083,7 @@ scores_without = [t * t for t in range(1, 513)]  # t queries meet t keys
 print("scores for the 512th word:", scores_with[-1], "with,", f"{scores_without[-1]:,}", "without")
 picture
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # Dark cells are positions computed at that step, light ones are kept.
 # Each position that is computed asks up to S keys. So the scores for a new word grow like S with the cache, and like S² without.
 #
@@ -1095,7 +1095,7 @@ picture
 # **grouped-query attention (GQA)**, or **multi-query attention (MQA)** if all share a single one.
 
 
-# %% Bytes (unfold to see how) jupyter={"source_hidden": true} tags=["further"]
+# %% Bytes (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["further"]
 # Unfold to see how
 def cache_bytes(layers, kv_heads, head_width, positions, batch=1, bytes_per_number=2):
     return 2 * layers * kv_heads * head_width * positions * batch * bytes_per_number
@@ -1106,11 +1106,11 @@ for name, kv_heads in (("32 heads", 32), ("8, GQA", 8), ("1, MQA", 1)):
     size = cache_bytes(32, kv_heads, 128, 4096)
     print(f"{name:8} {size / 2**20:5.0f} MiB = {size / 2**30} GiB")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Freeze one matrix.** Let W_Q, W_K or W_V stay at its random start while all else learns.
 # The tiny task is easy enough to be solved around any of them.
 
-# %% One matrix frozen tags=["further"]
+# %% One matrix frozen slideshow={"slide_type": "skip"} tags=["further"]
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["W_Q", "W_K", "W_V"], "One matrix frozen", xlim=(0, 60), ylim=(0, 2.2))
 for name in "qkv":
@@ -1121,12 +1121,12 @@ for name in "qkv":
     print(f"W_{name.upper()} frozen: loss falls below 0.01:", frozen_losses[-1] < 0.01)
 picture
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Sampling.** Instead of the most likely word, draw one: the *temperature* flattens or sharpens the probabilities,
 # *top-k* keeps the k most likely words, *top-p* the fewest that together reach p.
 # Each text comes from a generator of random numbers with a seed of its own.
 
-# %% Draw sentences tags=["further"]
+# %% Draw sentences slideshow={"slide_type": "skip"} tags=["further"]
 prompt = encode("a", language.words)[None].expand(200, 1)  # 200 sentences at once
 generator = torch.Generator().manual_seed(0)
 drawn = generate(transformer, prompt, 9, temperature=1.0, generator=generator)
@@ -1134,13 +1134,13 @@ possible = {tuple(row) for row in language.sentences.tolist()}
 share = sum(tuple(row) in possible for row in drawn.tolist()) / 200
 print("more than 8 in 10 are sentences of the language:", share > 0.8)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Checkpoints.** A run that was stopped can go on, if a file holds all that it needs:
 # the parameters, what Adam remembers of earlier gradients, the state of the random generator, the losses so far.
 # `train` writes and reads such a file; with a `checkpoint` it does so again and again, and at the end.
 # It loads with `weights_only=True`: then a file can hold numbers, and no program.
 
-# %% Stop, and go on tags=["further"]
+# %% Stop, and go on slideshow={"slide_type": "skip"} tags=["further"]
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "run.pt"
     whole = train(seeded(make, 1), batches, steps=4, lr=0.02)
@@ -1150,11 +1150,11 @@ with tempfile.TemporaryDirectory() as folder:
     print("in the file:", ", ".join(torch.load(path, weights_only=True)))
 print("the same losses to the last digit:", resumed.losses == whole.losses)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Seconds.** The counts above are exact. Beside them you can draw the milliseconds, for a model of the same shape with room for 256 words.
 # They depend on your machine, so they are measured only when you ask for them.
 
-# %% Explorer: counted and timed (unfold to see how) jupyter={"source_hidden": true} tags=["explorer", "further"]
+# %% Explorer: counted and timed (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
 # Unfold to see and to change what is drawn
 long = TinyTransformer(len(corpus().words), width=32, n_heads=4, n_layers=2, max_length=256)
 lengths = [16, 64, 128, 192, 256]
@@ -1204,10 +1204,10 @@ Explorer(
     timing=toggle(False, "measure the time on this machine"),
 )
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # ### More exercises
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 6.3.** The bytes of a cache, from memory. Say first which numbers you multiply.
 #
 # <details><summary>Hint 1: nudge</summary>
@@ -1219,18 +1219,18 @@ Explorer(
 # </details>
 
 
-# %% Exercise 6.3 tags=["exercise", "further"]
+# %% Exercise 6.3 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_cache_bytes(layers, kv_heads, head_width, positions, batch, bytes_per_number):
     return ...  # your line here
 
 
 checks.cache_bytes(my_cache_bytes)
 
-# %% Exercise 6.3, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.3, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 checks.cache_bytes(cache_bytes)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 6.4, explain by experiment.** *bank* gives *river* the weight 0.00, and the model still says *shore*. So what does it need?
 # `p_shore` erases one thing in "river bank" and tells what is left of p(shore).
 # Try `"value of river"`, `"value of bank"` and `"residual"`, and answer with the one without which *shore* is lost.
@@ -1244,7 +1244,7 @@ checks.cache_bytes(cache_bytes)
 # </details>
 
 
-# %% Exercise 6.4 tags=["exercise", "further"]
+# %% Exercise 6.4 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 @torch.no_grad()
 def p_shore(erased):
     x = model.emb(inputs[:1])  # (1, S, D): river bank
@@ -1258,7 +1258,7 @@ print("nothing erased, p(shore) > 0.99:", p_shore("nothing") > 0.99)
 shore_needs = ...  # "value of river", "value of bank" or "residual"
 checks.what_shore_needs(shore_needs)
 
-# %% Exercise 6.4, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.4, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 parts = ["value of river", "value of bank", "residual"]
 lost = [part for part in parts if p_shore(part) < 0.6]
@@ -1266,7 +1266,7 @@ kept = [part for part in parts if p_shore(part) > 0.99]
 print("lost without:", lost, " not needed:", kept)
 checks.what_shore_needs(lost)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # *bank* tells the output layer by its own value that no *money* came before it. Look at the attention weight of *river* alone, and you miss it.
 #
 # **Exercise 6.5, predict three numbers.** A causal model of two blocks has twelve words in its cache.
@@ -1281,18 +1281,18 @@ checks.what_shore_needs(lost)
 # Block 1: from its own word. Block 2: from a word that has looked at itself and all before it. Who has looked at the fifth word? Who at the thirteenth?
 # </details>
 
-# %% Exercise 6.5 tags=["exercise", "further"]
+# %% Exercise 6.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 stale_in_block_1 = ...
 stale_in_block_2 = ...
 stale_after_appending = ...
 checks.stale_columns(stale_in_block_1, stale_in_block_2, stale_after_appending)
 
-# %% Exercise 6.5, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.5, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 looked = causal_mask(12)[:, 4].sum().item()  # who sees column 4, the fifth word
 checks.stale_columns(1, looked, 0)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 6.6, complete it.** Grouped-query attention: `k` `(B, H_kv, S, d)` has fewer heads than there are query heads.
 # Neighbouring query heads share one. Return `(B, n_heads, S, d)`, in which each query head finds its own.
 #
@@ -1305,7 +1305,7 @@ checks.stale_columns(1, looked, 0)
 # </details>
 
 
-# %% Exercise 6.6 tags=["exercise", "further"]
+# %% Exercise 6.6 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_shared_heads(k, n_heads):
     reads = ...  # n_heads numbers: query head i reads key/value head reads[i]
     return k[:, list(reads)]  # (B, n_heads, S, d)
@@ -1314,7 +1314,7 @@ def my_shared_heads(k, n_heads):
 checks.share_heads(my_shared_heads)
 
 
-# %% Exercise 6.6, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.6, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def shared_heads_solution(k, n_heads):
     group = n_heads // k.shape[1]
@@ -1323,7 +1323,7 @@ def shared_heads_solution(k, n_heads):
 
 checks.share_heads(shared_heads_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 6.7, find the bug.** A step with a cache, now with RoPE. The cached keys `K` `(S, d)` have been rotated by their positions 0 to S − 1.
 # Somebody rotates the new query and the new key with `rope(x, torch.arange(len(x)))`. Which position does every new word then get? Write the step without the bug.
 #
@@ -1336,7 +1336,7 @@ checks.share_heads(shared_heads_solution)
 # </details>
 
 
-# %% Exercise 6.7 tags=["exercise", "further"]
+# %% Exercise 6.7 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_rope_step(q_new, k_new, v_new, K, V):
     position = ...  # (1,): where the new word stands
     q_new, k_new = rope(q_new, position), rope(k_new, position)  # (1, d) each
@@ -1346,7 +1346,7 @@ def my_rope_step(q_new, k_new, v_new, K, V):
 checks.rope_decode_step(my_rope_step)
 
 
-# %% Exercise 6.7, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.7, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def rope_step_solution(q_new, k_new, v_new, K, V):
     position = torch.tensor([len(K)])  # (1,)
@@ -1358,7 +1358,7 @@ def rope_step_solution(q_new, k_new, v_new, K, V):
 
 checks.rope_decode_step(rope_step_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Exercise 6.8, build it.** Write greedily with a cache, as `generate` does. `model(ids, cache=cache)` reads ids `(1, S)` that are *new*, adds them to the cache,
 # and returns logits `(1, S, vocab)`; `model.new_cache(1)` is an empty cache. Return the prompt `ids` `(1, S)` with `n_new` words more.
 #
@@ -1371,7 +1371,7 @@ checks.rope_decode_step(rope_step_solution)
 # </details>
 
 
-# %% Exercise 6.8 tags=["exercise", "further"]
+# %% Exercise 6.8 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
 def my_generate(model, ids, n_new):
     return ...  # your lines here
 
@@ -1379,7 +1379,7 @@ def my_generate(model, ids, n_new):
 checks.write_with_cache(my_generate)
 
 
-# %% Exercise 6.8, a solution jupyter={"source_hidden": true} tags=["solution", "further"]
+# %% Exercise 6.8, a solution jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["solution", "further"]
 # A solution: unfold it when you have tried
 def generate_solution(model, ids, n_new):
     cache, new = model.new_cache(1), ids
@@ -1392,10 +1392,10 @@ def generate_solution(model, ids, n_new):
 
 checks.write_with_cache(generate_solution)
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Your code runs a real model.** `TinyTransformer` has the architecture of Llama. Download the folder of a small one (config.json, *.safetensors, tokenizer.json), put its path below, and look at its heads on your own sentence.
 
-# %% A real Llama, from a folder tags=["further"]
+# %% A real Llama, from a folder slideshow={"slide_type": "skip"} tags=["further"]
 folder = ""  # the path of the folder
 if folder:
     from attnlab.llama import load_llama
@@ -1412,9 +1412,9 @@ if folder:
 else:
     print("Put the path of a Llama's folder into the cell, and run it again.")
 
-# %% [markdown] tags=["further"]
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Further reading.** Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not Explanation*;
 # Shazeer 2019 (MQA); Ainslie et al. 2023 (GQA).
 
-# %% My progress tags=["progress"]
+# %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("06"), globals())
