@@ -375,12 +375,12 @@ step = AttentionStep(
 step
 
 # %% The same in Python, with the matrices as they stand above slideshow={"slide_type": "subslide"}
-x = E[encode(step.phrase)]  # (S, D)
-W_Q, W_K, W_V = torch.tensor(step.W_Q), torch.tensor(step.W_K), torch.tensor(step.W_V)
-allowed = causal_mask(len(x)) if step.causal else None
-s = attention(x @ W_Q, x @ W_K, x @ W_V, allowed, scale=2**-0.5 / step.temperature)
-assert_close(s.output, step.parts[0]["output"].float())  # what the page shows
-print("output", s.output)
+x_now = E[encode(step.phrase)]  # (S, D)
+projected = [x_now @ torch.tensor(W) for W in (step.W_Q, step.W_K, step.W_V)]  # Q, K, V
+mask_now = causal_mask(len(x_now)) if step.causal else None
+in_python = attention(*projected, mask_now, scale=2**-0.5 / step.temperature)
+assert_close(in_python.output, step.parts[0]["output"].float())  # what the page shows
+print("output", in_python.output)
 
 # %% Proof: the phrase in which every knob matters, and the goal jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 solved = AttentionStep(phrase="river money bank", W_Q=[[0, 1], [0, 1]], when=step.when)

@@ -79,12 +79,12 @@ def test_the_python_below_the_step_follows_the_page(notebook, capsys):
     step = notebook["step"]
     step.phrase, step.causal, step.temperature = "money bank river", False, 2.5
     step.W_Q, step.W_K, step.W_V = [[1, 2], [0, -1]], [[0.5, 1], [1, 0]], [[3, 0], [-1, 2]]
-    before = notebook["s"].output
+    before = notebook["in_python"].output
     exec(twin, notebook)  # it asserts that both agree
-    assert notebook["s"].output.shape == (3, 2) != before.shape
+    assert notebook["in_python"].output.shape == (3, 2) != before.shape
     step.W_V = [[0, 0], [0, 0]]
     exec(twin, notebook)
-    assert not notebook["s"].output.any()
+    assert not notebook["in_python"].output.any()
 
 
 def test_half_of_each_of_two_equal_patches_and_the_padding_once_the_mask_is_off(notebook):
