@@ -376,7 +376,7 @@ step
 
 # %% The same in Python, with the matrices as they stand above slideshow={"slide_type": "subslide"}
 x_now = E[encode(step.phrase)]  # (S, D)
-projected = [x_now @ torch.tensor(W) for W in (step.W_Q, step.W_K, step.W_V)]  # Q, K, V
+projected = [x_now @ torch.tensor(entries) for entries in (step.W_Q, step.W_K, step.W_V)]  # Q, K, V
 mask_now = causal_mask(len(x_now)) if step.causal else None
 in_python = attention(*projected, mask_now, scale=2**-0.5 / step.temperature)
 assert_close(in_python.output, step.parts[0]["output"].float())  # what the page shows
