@@ -352,8 +352,11 @@ def test_a_button_sets_knobs_from_the_values_of_all():
     picture, axes = plots.panels(1)
     bars = plots.bars(axes, ["x"], limits=(0, 10))
 
+    shown = []
+
     def show(n, w):
         bars.update([n])
+        shown.append((n, w[0, 1]))
         return f"it is {n}, {w[0, 1]:g}"
 
     def double(n, w):
@@ -365,7 +368,10 @@ def test_a_button_sets_knobs_from_the_values_of_all():
     explorer = Explorer(picture, show, goal="", buttons={"Twice": double}, **knobs)
     button = next(w for w in walk(explorer) if getattr(w, "description", "") == "Twice")
     button.click()
-    assert explorer.sentence == "it is 6, 2" and knobs["w"].can_undo is False
+    assert explorer.sentence == "it is 6, 2" and shown == [(3, 1), (6, 2)]  # drawn once
+    knobs["w"].undo()
+    assert explorer.sentence == "it is 6, 1" and knobs["w"].can_undo is False
+    knobs["w"].move([[1, 2], [0, 1]])
     button.click()
     assert explorer.sentence == "it is 6, 2" and explorer.error == "ValueError: too large"
 

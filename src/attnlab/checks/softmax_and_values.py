@@ -48,7 +48,7 @@ _SOFTMAX_MISTAKES = {
 }
 
 
-@exercise("4.1", "my_masked_softmax", section="section 1")
+@exercise("4.3", "my_masked_softmax", section="section 1")
 def masked_softmax() -> Comparison:
     """Write ``fn(scores, allowed)``: attention weights (S_q, S_k), a softmax along each row.
 
@@ -73,7 +73,7 @@ def masked_softmax() -> Comparison:
     return Comparison(lambda scores, allowed: hide(scores, allowed).softmax(-1), inputs, mistakes)
 
 
-@exercise("4.3", "my_whole_attention", section="section 3")
+@exercise("4.4", "my_whole_attention", section="section 3")
 def attention_function() -> Comparison:
     """Write ``fn(q, k, v, allowed)``: scaled dot-product attention, the output (S_q, d_v).
 
@@ -119,7 +119,7 @@ def attention_function() -> Comparison:
     return Comparison(right, inputs, mistakes, read=last)
 
 
-@exercise("4.4", "authors_recipe", section="section 1")
+@exercise("4.5", "authors_recipe", section="section 1")
 def article_row() -> Comparison:
     """Write ``fn(scores, allowed)``: what an author did who printed [0.62, 0.38, 0, 0].
 
@@ -163,7 +163,32 @@ def article_row() -> Comparison:
     return Comparison(right, inputs, mistakes)
 
 
-@exercise("4.5", "my_temperature", section="section 1")
+@exercise("4.1", "my_scores", section="section 1")
+def share_above_one() -> Judge:
+    """Give two visible scores (2,) for which the article's recipe prints a share above 1.
+
+    The recipe divides each score by the sum of both.
+    """
+
+    def judge(scores: Tensor) -> Verdict | str:
+        total = scores.sum().item()
+        if not scores.any():
+            return "Both are 0, and so is their sum: the recipe divides by 0."
+        if total == 0:
+            return "They cancel: the sum is 0, and the recipe divides by it."
+        shares = ", ".join(f"{x + 0.0:.3g}" for x in (scores / total).tolist())
+        if (scores / total > 1).any():
+            return done(f"Right: the shares are {shares}. Softmax never does that.")
+        if (scores < 0).all():
+            return f"Both are below 0, the minus signs cancel, and the shares are {shares}."
+        if not scores.all():
+            return f"One of them is 0, so the other is the whole sum: the shares are {shares}."
+        return f"Both are above 0, so each is a part of the sum: the shares are {shares}."
+
+    return values(judge, scores=(2,))
+
+
+@exercise("4.6", "my_temperature", section="section 1")
 def sharp_temperature() -> Judge:
     """Give the temperature at which *river* gets 0.99 of *bank*'s attention.
 
@@ -192,7 +217,7 @@ def sharp_temperature() -> Judge:
     return values(judge, temperature=())
 
 
-@exercise("4.6", "my_W_Q", "my_W_V", section="section 3")
+@exercise("4.7", "my_W_Q", "my_W_V", section="section 3")
 def look_and_carry_nothing() -> Judge:
     """Choose ``W_Q`` and ``W_V`` (2, 2): *bank* looks at money, whose value carries nothing.
 
@@ -223,7 +248,7 @@ def look_and_carry_nothing() -> Judge:
     return values(judge, w_q=(2, 2), w_v=(2, 2))
 
 
-@exercise("4.7", "my_sublayer", section="sections 2 and 3")
+@exercise("4.8", "my_sublayer", section="sections 2 and 3")
 def attention_sublayer() -> Comparison:
     """Write ``fn(x, W_Q, W_K, W_V)``: causal attention, added to ``x`` (S, D).
 

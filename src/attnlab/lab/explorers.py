@@ -46,7 +46,8 @@ class Explorer(widgets.VBox):
             keep the value they have now.
         goal: what to try to reach, in one sentence.
         buttons: label -> a function that takes the value of every knob, as ``show`` does, and
-            returns new values for some of them by name; pressing the button sets these.
+            returns new values for some of them by name; pressing the button sets these, and in a
+            matrix that is one step to undo.
         more: names of the knobs hidden under More knobs. An error that names one of them shows
             them.
         knobs: ``matrix``, ``slider``, ``choice``, ``toggle``, ``typed``, or any widget with a
@@ -108,10 +109,14 @@ class Explorer(widgets.VBox):
         button, now = widgets.Button(description=label, layout={"width": "auto"}), as_now(press)
 
         def pressed() -> None:
+            self._waiting = True  # until all of them are set
             try:
                 for name, value in now(**self.values()).items():
-                    self.knobs[name].value = value
+                    knob = self.knobs[name]
+                    knob.move(value) if isinstance(knob, Matrix) else setattr(knob, "value", value)
+                self._redraw()
             except Exception as problem:
+                self._waiting = False
                 self._fail(problem)
 
         button.on_click(lambda _: cells.in_main_thread(pressed))

@@ -178,8 +178,12 @@ class Matrix(_Knob):
 
     def preset(self, name: str, by: float = 0.0) -> None:
         """Set to a preset: ``by`` is the angle in degrees, the factor or the seed it needs."""
+        self.move(self._start if name == "start" else PRESETS[name](by))
+
+    def move(self, value: Any) -> None:
+        """Set another value, as one step to undo."""
         self._settle()
-        self.value = self._start if name == "start" else PRESETS[name](by)
+        self.value = value
         self._settle()
 
     def undo(self) -> None:

@@ -290,6 +290,55 @@ SHARP_TEMPERATURE = Answers(
     ],
 )
 
+# --- A share above 1 ------------------------------------------------------------------------
+
+SHARE_ABOVE_ONE = Answers(
+    right=[
+        torch.tensor([3.0, -1.0]),
+        torch.tensor([-1.0, 3.0]),
+        torch.tensor([0.5, -4.0]),
+        torch.tensor([-2.0, 7.0], dtype=torch.float64),
+        torch.tensor([100.0, -1.0]),
+    ],
+    wrong=[
+        *pointing(
+            SECTION_1,
+            [
+                (
+                    torch.tensor([1.0, 2.0]),
+                    "Both are above 0, so each is a part of the sum: the shares are 0.333, 0.667.",
+                ),
+                (
+                    torch.tensor([0.8, 0.5]),
+                    "Both are above 0, so each is a part of the sum: the shares are 0.615, 0.385.",
+                ),
+                (
+                    torch.tensor([-1.0, -3.0]),
+                    "Both are below 0, the minus signs cancel, and the shares are 0.25, 0.75.",
+                ),
+                (
+                    torch.tensor([2.0, -2.0]),
+                    "They cancel: the sum is 0, and the recipe divides by it.",
+                ),
+                (
+                    torch.tensor([0.0, 0.0]),
+                    "Both are 0, and so is their sum: the recipe divides by 0.",
+                ),
+                (
+                    torch.tensor([0.0, 5.0]),
+                    "One of them is 0, so the other is the whole sum: the shares are 0, 1.",
+                ),
+                (
+                    torch.tensor([-5.0, 0.0]),
+                    "One of them is 0, so the other is the whole sum: the shares are 1, 0.",
+                ),
+            ],
+        ),
+        (torch.tensor([3.0, -1.0, 2.0]), "scores has shape (3,), expected (2,)."),
+        ([3.0, -1.0], "Expected a torch.Tensor, got list."),
+    ],
+)
+
 # --- Look, and carry nothing ----------------------------------------------------------------
 
 EYE = torch.eye(2)
@@ -555,6 +604,7 @@ ANSWERS = {
     "attention_function": ATTENTION_FUNCTION,
     "article_row": ARTICLE_ROW,
     "sharp_temperature": SHARP_TEMPERATURE,
+    "share_above_one": SHARE_ABOVE_ONE,
     "look_and_carry_nothing": LOOK_AND_CARRY_NOTHING,
     "attention_sublayer": ATTENTION_SUBLAYER,
     "cross_attention": CROSS_ATTENTION,
