@@ -571,7 +571,7 @@ def test_while_long_work_runs_the_page_answers_and_stop_ends_it(own):
 
 def test_retraining_grows_in_the_page_and_can_be_stopped_and_scrubbed(trainer):
     trainer.bring_to_front()
-    explorer = OnPage(trainer)
+    explorer = OnPage(trainer, 1)
     seed = explorer.box.get_by_label("seed, slider", exact=True)
     at = explorer.box.get_by_label("look at step, slider", exact=True)
     playwright.expect(explorer.status).to_contain_text("Step 200:", timeout=PATIENCE)
