@@ -277,12 +277,16 @@ width_and_scale_explorer.stills(
 # **Where the argument ends.** It assumes independent components with mean 0.
 # Training makes queries and keys *alike* where they are to meet. Then a score has a mean that grows with d_k itself, and no longer with its root:
 
+
 # %% Queries and keys that are alike slideshow={"slide_type": "subslide"}
-generator = torch.Generator().manual_seed(1)
-for d_k in (8, 64, 512):
-    k, noise = torch.randn(2, 2_000, d_k, generator=generator)
+def mean_score(d_k):
+    k, noise = torch.randn(2, 2_000, d_k, generator=torch.Generator().manual_seed(d_k))
     q = 0.3 * k + (1 - 0.3**2) ** 0.5 * noise  # each component correlated by 0.3
-    mean = (q * k).sum(dim=-1).mean().item()
+    return (q * k).sum(dim=-1).mean().item()
+
+
+for d_k in (8, 64, 512):
+    mean = mean_score(d_k)
     print(f"d_k = {d_k:3}: mean score / √d_k {mean / d_k**0.5:.1f}, / d_k {mean / d_k:.1f}")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}

@@ -527,7 +527,8 @@ both_words = torch.zeros(len(language.words), len(language.words)).index_put(
 word_alone = both_words.amax(dim=1).sum().item()
 assert round(word_alone, 2) == 0.32 and abs(rates["W_V = 0"] - word_alone) < 0.03
 assert abs(rates["trained"] - 0.7) < 0.05 and rates["W_V = 0"] < rates["W_Q = 0"] < 0.65
-assert torch.equal(zeroed("w_q")(known), zeroed("w_k")(known))
+with torch.no_grad():
+    assert torch.equal(zeroed("w_q")(known), zeroed("w_k")(known))
 
 # %% What is behind it: which matrix is missed most jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
 # Run this cell when you have voted
