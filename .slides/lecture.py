@@ -60,10 +60,8 @@ def deck(notebook: Cell) -> list[tuple[str, str]]:
                 slides.append((before, heading + part))
             else:
                 slides.append((kind if number == 0 or kind == "notes" else "subslide", part))
-            if "predict" in tags(cell):
-                slides.append(("notes", VOTE))
-            if "reveal" in tags(cell):
-                slides.append(("notes", AFTERWARDS))
+            if number == 0 and (words := NOTES.keys() & tags(cell)):
+                slides.append(("notes", NOTES[words.pop()]))
     return slides
 
 
@@ -71,14 +69,17 @@ def _is_heading(html: str) -> bool:
     return re.fullmatch(r"<h(\d)>.*</h\1>\s*", html) is not None
 
 
-VOTE = (
-    "Read the question aloud. One minute alone, then a show of hands or letters. Note the counts; "
-    "say nothing about them. If the room is split, two minutes in pairs, and vote again."
-)
-AFTERWARDS = (
-    "Ask somebody from each group for the reason before you read it. Then ask: what would have to "
-    "be changed in the question for another choice to be right?"
-)
+NOTES = {
+    "predict": (
+        "Read the question aloud. One minute alone, then a show of hands or letters. Note the "
+        "counts; say nothing about them. If the room is split, two minutes in pairs, and another "
+        "vote."
+    ),
+    "reveal": (
+        "Ask somebody from each group for the reason before you read it. Then ask: what would have "
+        "to be changed in the question for another choice to be right?"
+    ),
+}
 
 
 def _slides(cell: Cell, asked: dict[str, list[str]]) -> list[str]:
@@ -143,9 +144,8 @@ def _answer(words: str, asked: dict[str, list[str]]) -> list[str]:
     rows, rest = [], []
     for line in lines:
         found = re.match(r"([✓·]) (.*)", line)
-        choice = found and next(
-            (c for c in asked.get(question, []) if found[2].startswith(c)), None
-        )
+        begun = [c for c in asked.get(question, []) if found and found[2].startswith(c)]
+        choice = max(begun, key=len, default=None)  # one may begin with another
         if choice is None:
             rest.append(line)
             continue
