@@ -54,7 +54,7 @@ from torch import nn
 
 from attnlab import checks
 from attnlab.checks import assert_close
-from attnlab.data import corpus, embedding_table, encode, glove
+from attnlab.data import WORD_COLOURS, corpus, embedding_table, encode, glove
 from attnlab.lab import Explorer, matrix, plots, predict, progress, slider
 from attnlab.lab.weighted_sum import WeightedSum
 
@@ -146,7 +146,8 @@ Such an embedding is called **static**.
 # Unfold to see how it is drawn
 words = ["river", "money", "bank"]
 picture, axes = plots.panels(1, width=9.5, height=2.7)
-WeightedSum(axes, words, [0, 0, 1], E, names=("one-hot row", "table E", "its rows, scaled", "sum"))
+names = ("one-hot row", "table E", "its rows, scaled", "sum")
+WeightedSum(axes, words, [0, 0, 1], E, names=names, colours=WORD_COLOURS)
 picture
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
@@ -269,7 +270,7 @@ assert_close(cosines[0, 2], F.cosine_similarity(river, bank, dim=0))
 # Unfold to see how it is drawn
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3)
-plots.vectors(left, tokens, E, "Three embeddings")
+plots.vectors(left, tokens, E, "Three embeddings", colours=WORD_COLOURS)
 plots.heatmap(middle, tokens, tokens, dots, "scores", "Dot products", ("", ""))
 plots.heatmap(right, tokens, tokens, cosines, "values", "Cosines", ("", ""), limit=1.0)
 picture
@@ -295,7 +296,7 @@ assert torch.tensor([3, 1]) @ torch.tensor([1, 2]) == 5  # the box
 # Unfold to see and to change what is drawn
 tokens = ["river", "money", "bank"]
 picture, (left, middle, right) = plots.panels(3, height=3)
-arrows = plots.vectors(left, tokens, title="Vectors", limits=(-3, 3, -3, 3))
+arrows = plots.vectors(left, tokens, title="Vectors", limits=(-3, 3, -3, 3), colours=WORD_COLOURS)
 dot_grid = plots.heatmap(middle, tokens, tokens, None, "scores", "Dot products", ("", ""))
 cos_grid = plots.heatmap(right, tokens, tokens, None, "values", "Cosines", ("", ""), limit=1.0)
 
@@ -464,7 +465,7 @@ In a phrase of twenty words, "the" would count as much as "river".
 words = ["river", "money", "bank"]
 picture, axes = plots.panels(1, width=9.5, height=2.7)
 names = ("a row", "table E", "its rows, scaled", "sum")
-mixed = WeightedSum(axes, words, [0, 0, 0], E, names=names, limits=(0, 3))
+mixed = WeightedSum(axes, words, [0, 0, 0], E, "", names, (0, 3), WORD_COLOURS)
 
 
 def show(river, money, bank):

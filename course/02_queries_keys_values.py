@@ -49,7 +49,7 @@ from torch import nn
 
 from attnlab import attention, checks
 from attnlab.checks import assert_close
-from attnlab.data import embedding_table, encode
+from attnlab.data import WORD_COLOURS, embedding_table, encode
 from attnlab.lab import Explorer, matrix, plots, predict, progress
 from attnlab.lab.weighted_sum import WeightedSum
 
@@ -446,7 +446,7 @@ phrase = "river money bank".split()
 X3 = E[encode("river money bank")]  # (3, 2)
 picture, axes = plots.panels(4, height=2.9)
 queries, keys, values = (
-    plots.vectors(ax, phrase, title=title, limits=(-4, 4, -4, 4))
+    plots.vectors(ax, phrase, title=title, limits=(-4, 4, -4, 4), colours=WORD_COLOURS)
     for ax, title in zip(axes, ["Queries", "Keys", "Values"])
 )
 grid = plots.heatmap(axes[3], phrase, phrase, kind="scores", title="Scores")
@@ -517,7 +517,8 @@ print("output", output)
 # %% The mixture as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 # Unfold to see how it is drawn
 picture, axes = plots.panels(1, width=9.5, height=2.1)
-WeightedSum(axes, tokens, shares, X, names=("shares of bank", "values", "values, scaled", "output"))
+names = ("shares of bank", "values", "values, scaled", "output")
+WeightedSum(axes, tokens, shares, X, names=names, colours=WORD_COLOURS)
 picture
 
 # %% Proof: two thirds, one third jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]

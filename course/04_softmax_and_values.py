@@ -57,7 +57,7 @@ import torch.nn.functional as F
 
 from attnlab import MultiHeadAttention, attention, causal_mask, checks, padding_mask
 from attnlab.checks import assert_close
-from attnlab.data import embed, embedding_table, encode
+from attnlab.data import WORD_COLOURS, embed, embedding_table, encode
 from attnlab.lab import Explorer, choice, matrix, plots, predict, progress, toggle, typed
 from attnlab.lab.weighted_sum import WeightedSum
 from attnlab.step import AttentionStep
@@ -240,8 +240,9 @@ carried_guess.reveal(
 # %% The same sum as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=9.5, height=2.1)
 parts_named = ("attention weights", "values", "values, scaled", "output of bank")
-inks = (plots.CYCLE[0], plots.CYCLE[2])  # of river and bank
-WeightedSum(axes, river_bank, weights[1], V, "bank mixes the values", parts_named, colours=inks)
+WeightedSum(
+    axes, river_bank, weights[1], V, "bank mixes the values", parts_named, colours=WORD_COLOURS
+)
 picture
 
 # %% [markdown] slideshow={"slide_type": "subslide"}

@@ -463,6 +463,15 @@ def test_arrows_on_the_same_line_are_all_seen(lengths):
         assert (seen == rgb).all(axis=-1).sum() > 100, colour
 
 
+def test_lines_that_coincide_are_all_seen():
+    picture, lines = one(plots.curves, "abc", xlim=(0, 9), ylim=(0, 2), legend=False)
+    lines.update(range(10), a=[1] * 10, b=[1] * 10, c=[1] * 10)
+    seen = pixels(picture).reshape(-1, 3)
+    for colour in plots.CYCLE[:3]:
+        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        assert (abs(seen - np.array(rgb)).max(axis=-1) < 60).sum() > 200, colour
+
+
 def test_the_name_of_an_arrow_that_cannot_be_drawn_is():
     picture, arrows = one(plots.vectors, "ab", [[NAN, 1], [1, 2]])
     picture.frame()

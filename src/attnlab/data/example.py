@@ -8,10 +8,18 @@ import hashlib
 import torch
 from torch import Tensor
 
-__all__ = ["TOY_WORDS", "WORDS", "decode", "embed", "embedding_table", "encode", "toy_task"]
+__all__ = ["TOY_WORDS", "WORDS", "WORD_COLOURS", "decode", "embed", "embedding_table", "encode"]
+__all__ += ["toy_task"]
 
 WORDS = ("river", "money", "bank")
 TOY_WORDS = (*WORDS, "shore", "loan")
+# The colour of each word in every picture, on light and on dark paper; any other word's is that of
+# "". No other thing has one of these colours.
+WORD_COLOURS = {
+    "river": ("#005fcc", "#4da3ff"), "money": ("#b54000", "#f08a3c"),
+    "bank": ("#12804f", "#7fe8c0"), "shore": ("#7a1070", "#f7a6ee"),
+    "loan": ("#332000", "#fff0a0"), "": ("#5a5a5a", "#a0a0a0"),
+}  # fmt: skip
 MAX_WORDS = 8  # of a phrase that a learner types; its pictures stay readable
 
 

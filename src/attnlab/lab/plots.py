@@ -7,7 +7,7 @@ and redraw only that (blitting).
 import functools
 import itertools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,13 @@ from attnlab.lab.pictures import Picture, own_settings, panels, stack
 
 __all__ = ["Picture", "panels", "stack", "heatmap", "vectors", "bars", "curves", "flow", "Drawing"]
 
-# Okabe and Ito's palette: told apart by every kind of colour vision.
-CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-BLUE, GREEN, GREY = CYCLE[0], CYCLE[2], "#707070"
+# For what has no colour of its own. Readable on white, and told apart by every kind of colour
+# vision (tested).
+CYCLE = ("#4b2fb0", "#008080", "#d0106a", "#6d6d00", "#222222")
+MARK, GREY = CYCLE[2], "#707070"
+
+# label: its colour on light and on dark paper; other labels have those under ""
+Colours = Mapping[str, Sequence[str]] | None
 
 # kind: colour map, lower end of its scale in units of the upper, upper end, what it is called
 KINDS = {
@@ -69,6 +73,18 @@ def _number(value: float, digits: int = 2) -> str:
     """A number as it is drawn: never "-0.00", and short if it is very large."""
     text = f"{value:z.{digits}f}" if abs(value) < 1e5 else f"{value:.0e}"
     return text.replace("nan", "NaN")
+
+
+def label_colours(labels: Sequence[Any], colours: Colours = None) -> list[str]:
+    """A colour for each label: from a table, or else the palette's in order.
+
+    Args:
+        labels: names of what is drawn.
+        colours: the table.
+    """
+    if colours:
+        return [colours.get(str(label), colours[""])[0] for label in labels]
+    return [CYCLE[i % len(CYCLE)] for i in range(len(labels))]
 
 
 class Drawing:
@@ -215,7 +231,7 @@ class Heatmap(Drawing):
         axes.spines[:].set_visible(False)
         axes.set_ylabel(names[0], color=GREY)
         axes.set_xlabel(names[1], color=GREY)
-        look: dict[str, Any] = {"ec": GREEN, "lw": 3, "zorder": 5, "clip_on": False}
+        look: dict[str, Any] = {"ec": MARK, "lw": 3, "zorder": 5, "clip_on": False}
         frame = Rectangle((0, 0), 1, 1, fill=False, animated=True, visible=False, **look)
         self.outline = axes.add_patch(frame)
         self.relabel(rows, columns)
@@ -332,11 +348,12 @@ class Vectors(Drawing):
         values: ``(n, 2)``; zeros if omitted.
         title: the title above.
         limits: left, right, bottom and top of the axes.
+        colours: see ``label_colours``.
     """
 
     def __init__(
         self, axes: Any, labels: Sequence[Any], values: Any = None, title: str = "",
-        limits: Sequence[float] = (-0.5, 3, -0.5, 3),
+        limits: Sequence[float] = (-0.5, 3, -0.5, 3), colours: Colours = None,
     ):  # fmt: skip
         super().__init__(axes, title)
         self.labels = [printable(t) for t in labels]
@@ -351,7 +368,8 @@ class Vectors(Drawing):
         name = {"fontweight": "bold", "bbox": _PAPER, "zorder": 4, **_CENTRED, **_MOVING}
         sizes = {"headwidth": 0.036, "headlength": 0.06, "headaxislength": 0.054}
         self.arrows, self.names = [], []
-        for label, width, colour in zip(self.labels, widths, itertools.cycle(CYCLE)):  # noqa: B905
+        parts = self.labels, widths, label_colours(labels, colours)
+        for label, width, colour in zip(*parts, strict=True):
             head = {part: size / width for part, size in sizes.items()}  # alike in all arrows
             self.arrows.append(axes.quiver(0, 0, 0, 0, color=colour, width=width, **shaft, **head))
             self.names.append(axes.text(0, 0, label, color=colour, **name))
@@ -415,7 +433,7 @@ class Bars(Drawing):
         super().__init__(axes, title)
         self.labels, self.digits = [printable(t) for t in labels], digits
         xs = range(len(labels))
-        self.bars = axes.bar(xs, 0.0, color=BLUE, width=0.6, zorder=3, animated=True)
+        self.bars = axes.bar(xs, 0.0, color=CYCLE[0], width=0.6, zorder=3, animated=True)
         _label_columns(axes, self.labels)
         axes.set_ylim(*limits)
         axes.axhline(0, color="#bbbbbb", lw=1)
@@ -464,8 +482,10 @@ class Curves(Drawing):
         super().__init__(axes, title)
         axes.grid(color="#eeeeee")
         look = {"zorder": 3, "animated": True}
-        colours = zip(names, itertools.cycle(CYCLE))  # noqa: B905
-        self.lines = {name: axes.plot([], [], color=c, lw=2, **look)[0] for name, c in colours}
+        # Each thinner than the ones below it: lines that coincide can all be seen.
+        widths = np.linspace(2 + 0.9 * (len(names) - 1), 2, len(names))
+        parts = zip(names, label_colours(names), widths, strict=True)
+        self.lines = {n: axes.plot([], [], color=c, lw=lw, **look)[0] for n, c, lw in parts}
         self.cursor = axes.axvline(0, color=GREY, lw=1, ls="--", visible=False, **look)
         # Limits before scales: 0 has no logarithm.
         axes.set(xlabel=x, ylabel=y, **dict(sorted(limits.items())))
@@ -511,7 +531,7 @@ class Curves(Drawing):
     @own_settings()
     def band(self, x: Any, low: Any, high: Any) -> None:
         """Add a fixed band, such as the range over seeds."""
-        self.axes.fill_between(array(x), array(low), array(high), color=BLUE, alpha=0.2, lw=0)
+        self.axes.fill_between(array(x), array(low), array(high), color=CYCLE[0], alpha=0.2, lw=0)
 
 
 class Flow(Drawing):
@@ -533,7 +553,7 @@ class Flow(Drawing):
         axes.axis("off")
         (width, height), (xs, ys, _) = size, zip(*boxes, strict=True)
         axes.set(xlim=(min(xs) - width, max(xs) + width), ylim=(min(ys) - height, max(ys) + height))
-        frame: dict[str, Any] = {"facecolor": "#eaf3fa", "edgecolor": BLUE, "lw": 1.2}
+        frame: dict[str, Any] = {"facecolor": "#eaf3fa", "edgecolor": CYCLE[0], "lw": 1.2}
         frame["boxstyle"] = "round,pad=0,rounding_size=.06"
         self.boxes: dict[Any, Text] = {}
         for x, y, text in boxes:

@@ -26,18 +26,18 @@ class WeightedSum(plots.Drawing):
         title: the title above.
         names: what the four parts are called.
         limits: the numbers at the lower and the upper end of every bar.
-        colours: one for each word, if not those of the other pictures in order.
+        colours: of the words, see ``plots.label_colours``.
     """
 
     @own_settings()
     def __init__(
         self, axes: Any, words: Sequence[Any], row: Any, matrix: Any, title: str = "",
         names: Sequence[str] = ("a row", "a matrix", "its rows, scaled", "their sum"),
-        limits: tuple[float, float] = (0.0, 2.0), colours: Sequence[str] = (),
+        limits: tuple[float, float] = (0.0, 2.0), colours: plots.Colours = None,
     ):  # fmt: skip
         super().__init__(axes, title)
         n, d = self.shape = plots.array(matrix).shape
-        self.names, self.limits, inks = names, limits, [*colours] or (plots.CYCLE * n)[:n]
+        self.names, self.limits, inks = names, limits, plots.label_colours(words, colours)
         self.words = [plots.printable(word, 8) for word in words]
         left, top = np.cumsum([0, n + 2.5, d + 2.8, d + 1.1]), 1.2 * (n - 1)  # of the four parts
         axes.axis("off")

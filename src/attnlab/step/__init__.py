@@ -14,7 +14,7 @@ import torch
 import traitlets as t
 
 from attnlab.core import attention, causal_mask
-from attnlab.data import WORDS, embedding_table
+from attnlab.data import WORD_COLOURS, WORDS, embedding_table
 from attnlab.lab import cells, plots
 from attnlab.lab.page import OnPage
 
@@ -25,9 +25,6 @@ def _read(*names: str) -> str:
     folder = Path(__file__).parent
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
-
-COLOURS: dict[str, list[str]] = json.loads(_read("colours.json"))
-"""Colours of the example's words, on light and on dark; those of any other word under ``""``."""
 
 SENTENCES = {  # what each stage says; the page fills the same templates
     "project": "{word} has query {Q}, key {K}, value {V}",
@@ -89,7 +86,7 @@ class AttentionStep(OnPage):
     step = t.Enum(["", *SENTENCES], "").tag(sync=True)
     goal = t.Unicode().tag(sync=True)
     when = t.List(t.List()).tag(sync=True)
-    colours = t.Dict(COLOURS).tag(sync=True)
+    colours = t.Dict(WORD_COLOURS).tag(sync=True)
     sentences = t.Dict(SENTENCES).tag(sync=True)
     start = t.Dict().tag(sync=True)  # where "Start again" goes
 
