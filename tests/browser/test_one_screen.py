@@ -45,5 +45,7 @@ def test_every_explorer_is_on_one_screen(page, address, copy, figure, path):
     explorers = [c for c in edition["cells"] if "explorer" in c["metadata"].get("tags", [])]
     assert len(measured) == len(explorers) > 0
     highest = max(height for _, height in measured)
-    figure(f"{path.stem}: {len(measured)} explorers, the highest {highest:.0f} of {room:.0f} pixels")
+    figure(
+        f"{path.stem}: {len(measured)} explorers, the highest {highest:.0f} of {room:.0f} pixels"
+    )
     assert [(title, height) for title, height in measured if not 250 < height <= room] == []
