@@ -337,7 +337,7 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 # - **contextual hidden state**: what a position holds after a block, computed anew for every occurrence of a word, where an embedding is one row for each id;
 # - **causal decoder** and **encoder**: a stack of blocks with the causal mask, where a position uses itself and those before it, and one without, where it uses all.
 #
-# *Stopping point: about 17 minutes.*
+# *Stopping point: about 16 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. The whole step
@@ -781,6 +781,8 @@ ask_image.stills({"W_Q": [[0, 1], [0, 1]]}, {"mask_padding": False})
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Without the mask the padding gets nearly everything: its leftover numbers happen to be large.
 # Nothing in B is the future of A, so there is no causal mask.
+#
+# *Stopping point: about 50 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
