@@ -739,9 +739,7 @@ print("cached and uncached outputs agree at all 5 steps")
 row = attention(x[0, 2:3] @ W_Q, K[:3], V[:3]).weights[0]  # (3,): of the third word
 picture, axes = plots.panels(1, width=9.5, height=2.7)
 parts_named = ("attention weights", "cached values", "values, scaled", "output of the new word")
-WeightedSum(
-    axes, ["cached 1", "cached 2", "new"], row, V[:3], "The third word", parts_named, (-9, 9)
-)
+WeightedSum(axes, ["first", "second", "new"], row, V[:3], "The third word", parts_named, (-4, 8))
 picture
 
 # %% The whole model with a KVCache slideshow={"slide_type": "subslide"}
@@ -1153,7 +1151,6 @@ picture, axes = plots.panels(1, width=6.5)
 log = {"xscale": "log", "yscale": "log", "xlim": (512, 131_072), "ylim": (0.005, 100)}
 names = {"32 heads": 32, "8, GQA": 8, "1, MQA": 1}
 grows = plots.curves(axes, list(names), "Memory of a cache", "positions", "GiB", **log)
-grows.level(7e9 * 2 / 2**30, "7 billion parameters")
 for name, kv_heads in names.items():
     gib = [cache_bytes(32, kv_heads, 128, n) / 2**30 for n in positions]
     grows.update(x=positions, **{name: gib})
