@@ -398,8 +398,10 @@ plots.bars(axes, [rung.name for rung in ladder], above, "Loss above the floor", 
 picture
 
 # %% Proof: one rung, trained again jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
-V = len(language.words)
-one_word = seeded(lambda: nn.Sequential(nn.Embedding(V, 32), nn.Linear(32, V, bias=False)), 0)
+n_words = len(language.words)
+one_word = seeded(
+    lambda: nn.Sequential(nn.Embedding(n_words, 32), nn.Linear(32, n_words, bias=False)), 0
+)
 train(one_word, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
 
 
