@@ -18,7 +18,7 @@
 # - say what happens to a word that may attend to nothing.
 #
 # **Builds on** [notebook 2](02_queries_keys_values.ipynb): scores are Q Kᵀ, rows are queries, columns are keys.
-# **Takes** about 50 minutes; there are stopping points on the way.
+# **Takes** about 52 minutes; there are stopping points on the way.
 
 # %% [markdown] slideshow={"slide_type": "skip"}
 # **Two questions from before.** Answer in your head, then unfold.
@@ -49,8 +49,9 @@ from torch import nn
 
 from attnlab import attention, causal_mask, checks, padding_mask
 from attnlab.checks import assert_close
-from attnlab.data import embedding_table, encode
+from attnlab.data import WORD_COLOURS, embedding_table, encode
 from attnlab.lab import Explorer, choice, plots, predict, progress, toggle
+from attnlab.lab.weighted_sum import WeightedSum
 
 torch.set_num_threads(1)  # our tensors are tiny: a second thread would only wait for the first
 torch.set_printoptions(sci_mode=False)
@@ -70,6 +71,9 @@ X = E[encode("river bank")]  # (S, D) = (2, 2); Q = K = V = X for now
 #
 # These shares are the **attention weights**: computed anew for every input, unlike parameters, which are learned.
 # Such a row of shares will stand in our sentence *a row times a matrix is a weighted sum of its rows*; a share of 0 leaves that row out.
+#
+# > **Box: `softmax(dim=-1)`.** `dim` is the axis along which the shares sum to 1; −1 is the last axis.
+# > In a grid of scores that is the axis of the keys, so each row is shared out by itself.
 
 # %% Three properties of softmax slideshow={"slide_type": "subslide"}
 row = torch.tensor([2.0, 1.0, 0.0])
@@ -100,6 +104,7 @@ print(scaled)
 # > **Box: variance.** How far numbers stray from their mean: the mean of the squared distances.
 # > Its square root is the standard deviation.
 # > The variance of a *sum* of independent numbers is the sum of their variances.
+# > In code, `x.var(dim=-1)` is the variance along the last axis.
 #
 # A score is a sum of d_k products, q₁k₁ + q₂k₂ + ….
 # If the components of q and k are independent, with mean 0 and variance 1, each product has mean 0 and variance 1, too (the mean of q₁²k₁² is that of q₁² times that of k₁²: 1 · 1).
@@ -175,7 +180,8 @@ divisor_vote = predict(
 divisor_vote
 
 
-# %% Largest weight and sensitivity slideshow={"slide_type": "subslide"}
+# %% How it is measured (unfold to see) jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
+# Unfold to see how
 def draw(d_k, draws=2000):
     generator = torch.Generator().manual_seed(d_k)
     q = torch.randn(draws, 1, d_k, generator=generator)
@@ -187,13 +193,14 @@ def measure(q, K, scale):
     """Mean largest attention weight, median sensitivity, and the scores themselves."""
     steps = attention(q, K, K, scale=scale)
     w = steps.weights[:, 0]  # (draws, 8)
-    # the derivative of softmax; notebook 4 explains it under Further, skip it for now
+    # the derivative of softmax (notebook 4, Further)
     dw_dscore = torch.diag_embed(w) - w[:, :, None] * w[:, None, :]  # (draws, 8, 8)
     dw_dq = scale * dw_dscore @ K  # (draws, 8, d_k)
     sensitivity = dw_dq.flatten(start_dim=1).norm(dim=1).median().item()
     return w.max(dim=1).values.mean().item(), sensitivity, steps
 
 
+# %% Largest weight and sensitivity slideshow={"slide_type": "subslide"}
 print("          largest weight           sensitivity")
 print(" d_k    1     1/√d_k  1/d_k     1      1/√d_k  1/d_k")
 table = {}
@@ -289,12 +296,46 @@ for d_k in (8, 64, 512):
     mean = mean_score(d_k)
     print(f"d_k = {d_k:3}: mean score / √d_k {mean / d_k**0.5:.1f}, / d_k {mean / d_k:.1f}")
 
+# %% Proof: that mean grows with d_k jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
+assert all(abs(mean_score(d_k) / d_k - 0.3) < 0.02 for d_k in (8, 64, 512))
+assert mean_score(512) / 512**0.5 > 6 > 1 > mean_score(8) / 8**0.5
+
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Dividing by d_k would hold that mean still, and would make independent scores vanish. √d_k is the right start; what comes after it, training has to learn.
 #
-# Large models run several attentions side by side, called **heads**, each on a part of the width (notebook 5).
-# Then d_k is the width of *one head*, not the model width.
+# ### Which width?
 #
+# Large models run several attentions side by side, called **heads**, each on a part of the width (notebook 5).
+
+# %% Vote: the width under the root jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+width_vote = predict(
+    "A model of width 36 has 4 heads, each 9 wide. By which number does a head divide its scores?",
+    {
+        "2, the root of 4": "The number of heads is no width: a score does not add up over heads.",
+        "3, the root of 9": "A score of one head is a sum of 9 products.",
+        "6, the root of 36": "That is the width of the whole model: a head sees 9 columns of it.",
+    },
+    key="root of 9",
+)
+width_vote
+
+# %% Typical scores of one head slideshow={"slide_type": "subslide"}
+q, k = torch.randn(2, 10_000, 9, generator=torch.Generator().manual_seed(0))
+print(f"a typical score of a head that is 9 wide: {(q * k).sum(dim=-1).std():.1f}")
+
+# %% What is behind it: the width under the root jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
+# Run this cell when you have voted
+typical = (q * k).sum(dim=-1).std().item()
+width_vote.reveal(
+    min(
+        ("2, the root of 4", "3, the root of 9", "6, the root of 36"),
+        key=lambda name: abs(int(name[0]) - typical),
+    ),
+    "In the formula d_k is the width of *one head*, not the width of the model.",
+)
+
+# %% [markdown] slideshow={"slide_type": "skip"}
 # *Stopping point: about 19 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -303,10 +344,40 @@ for d_k in (8, 64, 512):
 # A model that writes text reads from left to right.
 # At "river", the word after it does not exist yet, so *river* must not attend to it.
 # A **mask** says who may attend to whom; in this course **True means "may attend"**.
-#
-# A forbidden score is replaced by −∞, *before* the softmax, which then gives it exactly nothing.
-# Not by 0: a score of 0 still gets a share. And not after the softmax: the row would no longer sum to 1.
-#
+
+# %% Vote: how to block a score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+block_vote = predict(
+    "river is to give bank no share at all, and its shares are still to sum to 1. What do we do with the score?",
+    {
+        "make it 0, then softmax": "A score of 0 is a score like others, and gets a share.",
+        "softmax, then make the share 0": "The other shares do not grow: the row no longer sums to 1.",
+        "make it −∞, then softmax": "e^−∞ is 0, and the others share out the whole.",
+    },
+    key="make it −∞",
+)
+block_vote
+
+# %% Three ways to block slideshow={"slide_type": "subslide"}
+river = scaled[0]  # of river: for itself and for bank
+may = torch.tensor([True, False])
+blocked = [
+    (river * may).softmax(dim=-1),
+    river.softmax(dim=-1) * may,
+    river.masked_fill(~may, -torch.inf).softmax(dim=-1),
+]
+for shares in blocked:
+    print(f"shares {shares}, sum {shares.sum():.2f}")
+
+# %% What is behind it: how to block a score jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
+# Run this cell when you have voted
+ways = ("make it 0, then softmax", "softmax, then make the share 0", "make it −∞, then softmax")
+block_vote.reveal(
+    next(w for w, row in zip(ways, blocked) if row[1] == 0 and abs(row.sum() - 1) < 1e-6),
+    "A forbidden score is replaced by −∞, *before* the softmax: exactly nothing for that key, and the other shares still sum to 1.",
+)
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: −∞ in code.** `torch.inf` is a number for the computer: e^−∞ is 0, and −∞ plus anything is −∞. `scores.masked_fill(~allowed, -torch.inf)` writes it wherever `allowed` is False; `~` swaps True and False.
 #
 # Three notations say the same, and each is in use: *boolean* (True: may), *0 and 1* (0: blocked), and *additive*, a matrix M of 0 and −∞ that is added to the scores.
@@ -354,10 +425,22 @@ crossed_vote.reveal(
 """,
 )
 
-# %% Proof: two wrong ways to mask jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
-river = scaled[0]
-assert (river * allowed[0]).softmax(dim=-1)[1] > 0.05  # a score of 0 still gets a share
-assert (river.softmax(dim=-1) * allowed[0]).sum() < 0.9  # after the softmax: no sum of 1
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# In the picture of the weighted sum, a crossed-out key leaves its row out. In "river money bank", *money* sees *river* and itself:
+
+# %% The masked row as a weighted sum jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
+# Unfold to see how it is drawn
+phrase = "river money bank".split()
+X3 = E[encode("river money bank")]  # (S, D) = (3, 2)
+money_row = attention(X3, X3, X3, causal_mask(3)).weights[1]  # (S_k,)
+picture, axes = plots.panels(1, width=9.5, height=2.7)
+parts_named = ("attention weights", "values", "values, scaled", "output of money")
+title = "money may not look at bank"
+WeightedSum(axes, phrase, money_row, X3, title, parts_named, colours=WORD_COLOURS)
+picture
+
+# %% Proof: money looks at river and itself jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
+assert money_row[2] == 0 and abs(money_row.sum() - 1) < 1e-6 and 0 < money_row[0] < money_row[1]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Edit the future
@@ -401,27 +484,64 @@ edit_vote.reveal(
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Writing, reading and training
 #
-# In an **encoder**, which reads finished text, that is wanted: no causal mask, every word sees every other, however far.
+# In an **encoder** such as BERT, which reads finished text, that is wanted: no causal mask, every word sees every other, however far.
+# A model that writes, such as GPT, has the mask.
 #
 # **Why mask in training, when the whole text is there?**
 # Because one pass predicts the next word at *every* position at once: a text of S words gives S examples for the price of one.
 # The word after "river" is the very answer that position is to give; it must not see it.
 # The causal mask matters in training just as much as in writing.
 #
-# *Stopping point: about 26 minutes.*
+# *Stopping point: about 28 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. Padding, and the row with nothing to see
 #
 # Sequences of different length are put into one batch by filling up the short ones.
 # What fills them up is called **padding**. It is no text, and nobody should attend to it: a **padding mask** hides it.
-# A causal mask hides the *future*, a padding mask hides the *padding*; a batch may need both, joined by "and".
-#
+# A causal mask hides the *future*; a batch may need both, joined by "and".
+
+# %% Vote: one mask for all? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
+# Vote before you unfold: the reasons stand in here
+batch_vote = predict(
+    "A phrase of two words and one of three stand in one batch. Which mask differs from phrase to phrase?",
+    {
+        "neither: one mask serves the whole batch": "The two phrases have padding at different places.",
+        "the causal mask": "What is the future of a place depends on the place alone: one triangle for all.",
+        "the padding mask": "It depends on the length of each phrase.",
+        "both": "The triangle is the same for all phrases: it depends on places, not on words.",
+    },
+    key="the padding mask",
+)
+batch_vote
+
+# %% The masks of two phrases slideshow={"slide_type": "subslide"}
+valid = padding_mask([2, 3], 3)  # the first phrase has 2 real tokens, the second 3
+print("causal ", tuple(causal_mask(3).shape), " padding", tuple(valid.shape))
+
+# %% What is behind it: one mask for all? jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
+# Run this cell when you have voted
+per_phrase = [
+    name
+    for name, mask in {"the causal mask": causal_mask(3)[None], "the padding mask": valid}.items()
+    if len(mask) == 2 and not torch.equal(mask[0], mask[1])
+]
+batch_vote.reveal(
+    {0: "neither: one mask serves the whole batch", 2: "both"}.get(
+        len(per_phrase), *per_phrase[:1]
+    ),
+    """
+The causal mask knows places only, so one triangle, (S_q, S_k), serves all phrases.
+The padding mask knows lengths: it is (B, 1, S_k), one row for each phrase.
+They are two different things, and neither replaces the other.
+""",
+)
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: broadcasting.** Two tensors of different shape can be joined number by number if, from the right, their sizes are equal or one of them is 1: that one is repeated.
 # > So (S_q, S_k) and (B, 1, S_k) give (B, S_q, S_k). `x[:, None]` puts an axis of size 1 behind the first.
 
 # %% Two masks are joined by "and" slideshow={"slide_type": "subslide"}
-valid = padding_mask([2, 3], 3)  # (B, 1, S_k): the first phrase has 2 real tokens, the second 3
 both = causal_mask(3) & valid  # (S_q, S_k) & (B, 1, S_k) -> (B, S_q, S_k)
 picture, axes = plots.panels(3)
 names = ["river", "bank", "(padding)"]
@@ -431,6 +551,9 @@ plots.heatmap(axes[2], names, names, both[0], kind="mask", title="Both")
 picture
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
+# > **Box: PyTorch's own attention.** `F.scaled_dot_product_attention` takes Q, K, V and a mask, and gives the output.
+# > `nn.MultiheadAttention` is a module with projections of its own; it gives the output and, if asked, the weights.
+#
 # With padding on the *right*, every row still has a real word to look at.
 # With padding on the **left** and a causal mask, the row of the padding itself has none: it is a **fully masked row**.
 
@@ -564,8 +687,9 @@ for n_tokens in (2, 256, 2048):
 # The future of a word stands to the right of the diagonal. May a word attend to itself?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Make a boolean table that is True where j is larger than i (triu with diagonal=1 leaves those), and fill −∞ there.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# To hide the *past* of [[5, 6], [7, 8]] instead: it lies below the diagonal. `torch.ones(2, 2).tril(diagonal=-1).bool()` is [[False, False], [True, False]], and `masked_fill` puts −∞ where it is True: [[5, 6], [−∞, 8]].
+# `triu(diagonal=1)` keeps what lies above the diagonal.
 # </details>
 
 
@@ -594,8 +718,8 @@ checks.causal_scores(causal_scores_solution)
 # How many products are added up in one score of one head?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# The width of one head is 768 divided by 12. Divide by its square root; asked is the factor.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Width 48 with 3 heads: a head is 48 / 3 = 16 wide, the root of 16 is 4, so each score is divided by 4, that is, multiplied by **0.25**.
 # </details>
 
 # %% Exercise 3.2 slideshow={"slide_type": "skip"} tags=["exercise"]
@@ -625,6 +749,8 @@ checks.head_scale((768 / 12) ** -0.5)
 # **Gradients through a row that sees nothing.**
 # Adding −∞ lets NaN flow back into q, k and v alike; filling stops it at q and k, but not at v.
 # The package lets none through.
+#
+# > **Box: gradients in code.** `requires_grad=True` marks a tensor; `number.backward()` computes how that number reacts to each of its entries, and writes it into `.grad`.
 
 # %% NaN, backwards slideshow={"slide_type": "skip"} tags=["further"]
 for name in ("add -inf", "masked_fill", "attnlab"):
@@ -655,9 +781,41 @@ print("adding -1e9:", (half + torch.tensor(-1e9)).tolist())
 assert attention(*[half[None]] * 3, torch.tensor([[False]])).output.isfinite().all()
 
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
-# **True is not True everywhere.** In `scaled_dot_product_attention`, as here, True means *keep*.
-# In `nn.MultiheadAttention`, True means *ignore*: hand it `~mask`.
-#
+# **True is not True everywhere.** `nn.MultiheadAttention` takes a boolean mask, too.
+
+# %% Vote: the same mask in another module jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["predict", "further"]
+# Vote before you unfold: the reasons stand in here
+module_vote = predict(
+    "We hand nn.MultiheadAttention our causal mask of “river bank”, as it is. Whom does river look at?",
+    {
+        "itself alone, as here": "That would be so if True meant the same in both.",
+        "bank alone": "There True means ignore, so river may look only where our mask says False.",
+        "both": "One of its two places is True in our mask, and True does hide something there.",
+    },
+    key="bank alone",
+)
+module_vote
+
+# %% Our mask in nn.MultiheadAttention slideshow={"slide_type": "skip"} tags=["further"]
+pair = X[None]  # (B, S, D)
+as_it_is = nn.MultiheadAttention(2, 1, bias=False, batch_first=True)(
+    pair, pair, pair, attn_mask=causal_mask(2)
+)[1]
+print("weights of river:", as_it_is[0, 0].tolist())
+
+# %% What is behind it: the same mask in another module jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["reveal", "further"]
+# Run this cell when you have voted
+module_vote.reveal(
+    {(1, 0): "itself alone, as here", (0, 1): "bank alone"}.get(
+        tuple(as_it_is[0, 0].tolist()), "both"
+    ),
+    """
+In `scaled_dot_product_attention`, as here, True means *keep*. In `nn.MultiheadAttention`, True means *ignore*: hand it `~mask`.
+Every shape is right either way, and nothing complains.
+""",
+)
+
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Two alignments.** PyTorch's `is_causal=True` aligns its triangle at the top left.
 # While writing, the one new query must see *all* keys so far, so it has to be the bottom right, as in `causal_mask`.
 
@@ -676,6 +834,8 @@ print("one new query, three keys:", "is_causal", top_left.item(), "  causal_mask
 
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Five ways, every mask.** A loop, the matrix product, einsum, `scaled_dot_product_attention` and `nn.MultiheadAttention` agree under every mask that leaves each row something to see.
+#
+# > **Box: parameters by hand.** Within `with torch.no_grad():` nothing is recorded for a gradient, so a module's parameters may be overwritten: `copy_` does it in place, as every method whose name ends in `_`.
 
 # %% Five ways under every mask of three words slideshow={"slide_type": "skip"} tags=["further"]
 x = torch.randn(3, 4, generator=torch.Generator().manual_seed(2))  # (S, D)
@@ -714,8 +874,9 @@ print(f"{agreeing} masks, all agree")
 # Two masks, and a place is open only where both open it. Is padding something nobody may ask, or something that may not ask?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# With B = 2 and size 3, valid[:, None] is (2, 1, 3) and causal_mask(3) is (3, 3): joined by & they give (2, 3, 3). The mask of a phrase with one real word is then False everywhere but in its last place.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# One phrase with one real word, size 2: `valid` is [[False, True]], of shape (1, 2), and `valid[:, None]` is (1, 1, 2). `causal_mask(2)` is [[True, False], [True, True]].
+# Joined by `&` they are [[[False, False], [False, True]]]: the word sees itself, and the padding sees nothing.
 # </details>
 
 
@@ -745,8 +906,8 @@ checks.both_masks(both_masks_solution)
 # Does True mean the same in this module as in this course?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# There True means "ignore". A boolean mask is inverted by ~.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Phrases of one and of two words, size 2. Here the mask of real words is [[True, False], [True, True]]; the module wants [[False, True], [False, False]], True at the padding. `~` turns one into the other.
 # </details>
 
 
@@ -788,8 +949,9 @@ checks.filler_for_multihead(padding_solution)
 # In row i, one single place tells the answer. Which column?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Those places form the first diagonal above the main one: allowed.diagonal(offset=1), or a loop over allowed[i, i + 1]. Count the True ones.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Three tokens, and allowed is [[True, False, False], [True, True, True], [True, True, True]]. Position 0 may not see token 1, position 1 may see token 2, position 2 has nothing to predict: **1**.
+# `allowed.diagonal(offset=1)` is [False, True], the places that matter; `.sum()` counts the True ones.
 # </details>
 
 # %% Vote: who reads the answer jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["predict", "further"]
@@ -842,8 +1004,9 @@ leak_vote.reveal(
 # Which number hides a score in every kind of float? And what does softmax make of a row that holds nothing else?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Fill with −∞, softmax along the keys, and then put zeros where nothing may be: this second fill removes the NaN of the empty row.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Two rows of scores, [3, 1] with the second key hidden and [3, 1] with both hidden. Filled: [3, −∞] and [−∞, −∞]. Softmax: [1, 0] and [NaN, NaN].
+# A second fill, with 0 where nothing may be seen, gives [1, 0] and [0, 0].
 # </details>
 
 
@@ -864,8 +1027,25 @@ def sturdy_solution(scores, allowed):
 
 checks.sturdy_weights(sturdy_solution)
 
+# %% Proof: the worked hints jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
+below = torch.ones(2, 2).tril(diagonal=-1).bool()
+grid = torch.tensor([[5.0, 6.0], [7.0, 8.0]])
+assert grid.masked_fill(below, -torch.inf).tolist() == [[5, 6], [-torch.inf, 8]]
+assert (48 / 3) ** -0.5 == 0.25
+one_word = both_masks_solution(torch.tensor([1]), 2)
+assert one_word.tolist() == [[[False, False], [False, True]]]
+assert padding_solution(torch.tensor([1, 2]), 2).tolist() == [[False, True], [False, False]]
+assert leaks_solution(torch.tensor([[True, False, False], [True] * 3, [True] * 3])) == 1
+hinted = torch.tensor([[3.0, 1.0], [3.0, 1.0]])
+shown = torch.tensor([[True, False], [False, False]])
+assert hinted.masked_fill(~shown, -torch.inf).softmax(dim=-1)[1].isnan().all()
+assert sturdy_solution(hinted, shown).tolist() == [[1, 0], [0, 0]]
+
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
-# **Further reading.** Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.1 and its footnote on variance.
+# ### Further reading
+#
+# - Vaswani et al. 2017, [*Attention Is All You Need*](https://arxiv.org/abs/1706.03762): section 3.2.1 and its footnote on variance.
+# - PyTorch, [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [`nn.MultiheadAttention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): what each makes of a mask.
 
 # %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("03"), globals())

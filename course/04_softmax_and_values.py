@@ -338,7 +338,7 @@ print("bank:", X[1], "+", steps["river bank"].output[1], "=", X[1] + steps["rive
 # - **contextual hidden state**: what a position holds after a block, computed anew for every occurrence of a word, where an embedding is one row for each id;
 # - **causal decoder** and **encoder**: a stack of blocks with the causal mask, where a position uses itself and those before it, and one without, where it uses all.
 #
-# *Stopping point: about 17 minutes.*
+# *Stopping point: about 16 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## 3. The whole step
@@ -782,6 +782,8 @@ ask_image.stills({"W_Q": [[0, 1], [0, 1]]}, {"mask_padding": False})
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Without the mask the padding gets nearly everything: its leftover numbers happen to be large.
 # Nothing in B is the future of A, so there is no causal mask.
+#
+# *Stopping point: about 50 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "skip"}
 # ## Exercises
@@ -920,19 +922,25 @@ def show(phrase, W_Q, W_K, W_V):
     table.relabel(tokens, ["1", "2"])
     table.update(steps.output)
     most = steps.weights[-1].argmax()
-    return f"The last word looks most at '{tokens[most]}': **{steps.weights[-1, most]:.2f}**."
+    weight = steps.weights[-1, most]
+    reached = tokens[-1] == "bank" != tokens[most] and weight > 0.5
+    return f"The last word looks most at '{tokens[most]}': **{weight:.2f}**.", reached
 
 
-Explorer(
+own_phrase = Explorer(
     picture,
     show,
-    goal="Write a sentence that ends in bank, and make bank look most at a word of your choice.",
+    goal="Write a sentence that ends in bank, and make bank give more than 0.5 to another word, one of your choice.",
     phrase=typed("the cat took money to the bank"),
     W_Q=matrix(),
     W_K=matrix(),
     W_V=matrix(),
     more=["W_V"],
 )
+own_phrase
+
+# %% Still of the explorer: your own phrase jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
+own_phrase.stills({"phrase": "we swam in the river by the bank", "W_Q": [[3, 0], [0, 0]]})
 
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **How the attention weights react.** The derivative of the attention weights w by the scores is the matrix diag(w) − w wᵀ.

@@ -388,7 +388,7 @@ The score depends on **content and distance** (which way counts, too), not on di
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# The **values are not rotated**: position changes where one looks, not what is handed over.
+# The **values are not rotated**: in this step, position changes where one looks, not what is handed over.
 #
 # ### Many hands
 #
@@ -703,6 +703,14 @@ model_mine.load_state_dict(model_theirs.state_dict())
 ids = torch.tensor([[1, 6, 4, 4, 0]])  # (B, S)
 assert_close(model_mine(ids), model_theirs(ids))
 print("ids", shape(ids), " logits", shape(model_mine(ids)))
+
+# %% Proof: the same word hands over the same at two places, in the first block only jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
+states, handed_over = model_theirs.emb(ids), []  # words 2 and 3 are the same
+for block in model_theirs.blocks:
+    handed_over.append(block.attention.w_v(rms_norm(states, block.attention_norm))[0])  # (S, D)
+    states = block(states, causal_mask(5))[0]
+assert torch.equal(handed_over[0][2], handed_over[0][3])
+assert (handed_over[1][2] - handed_over[1][3]).abs().max() > 0.001
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Remember

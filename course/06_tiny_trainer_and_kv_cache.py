@@ -28,7 +28,7 @@
 # </details>
 #
 # <details><summary>Which of Q, K and V does RoPE rotate?</summary>
-# Q and K. What a word hands over does not depend on where it stands.
+# Q and K. V is not rotated: in the first block, what a word hands over does not depend on where it stands. (Later blocks start from states in which that has left its trace.)
 # </details>
 #
 # Then run the folded cell below: it imports what this notebook uses.
@@ -68,6 +68,7 @@ from attnlab import (
 from attnlab.checks import assert_close
 from attnlab.data import TOY_WORDS, corpus, decode, encode, recorded_ladder, toy_task
 from attnlab.lab import Explorer, choice, plots, predict, progress, slider, toggle
+from attnlab.lab.weighted_sum import WeightedSum
 from attnlab.model import rms_norm
 from attnlab.training import evaluate, seeded, train_seeds, training_steps
 
@@ -82,6 +83,8 @@ torch.set_printoptions(sci_mode=False)
 #
 # > **Box: cross-entropy.** The loss is −ln p, where p is the probability the model gave to the right word.
 # > p = 1 costs 0; p = 1/2 costs ln 2 = 0.6931; p near 0 costs a lot. It is measured in *nats*.
+#
+# > **Box: LayerNorm** ([Ba et al. 2016](https://arxiv.org/abs/1607.06450)) came before RMSNorm (notebook 5): for each position it first subtracts the mean of its numbers.
 
 # %% The task, and a model in four lines slideshow={"slide_type": "subslide"}
 inputs, targets = toy_task()  # ids (B, S) = (2, 2), and the right next word (B,)
@@ -100,6 +103,8 @@ def forward(ids):
 assert_close(forward(inputs), model(inputs))  # the package does the same
 for phrase, answer in zip(inputs, targets):
     print(decode(phrase, TOY_WORDS), "->", TOY_WORDS[answer])
+
+# %% Proof: what guessing costs jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 print(
     f"guessing among five words costs ln 5 = {math.log(5):.4f}, among two ln 2 = {math.log(2):.4f}"
 )
@@ -107,7 +112,7 @@ print(
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # > **Box: a gradient step.** For each parameter, the derivative of the loss says which way is downhill.
 # > Take a small step that way; its size is the *learning rate*. Then measure the loss again.
-# > Adam is a popular rule for choosing the step of each parameter.
+# > Adam ([Kingma and Ba 2015](https://arxiv.org/abs/1412.6980)) is a popular rule for choosing the step of each parameter. In PyTorch it is an *optimizer*, which holds the parameters and moves them.
 
 # %% Vote: the untrained model jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -291,6 +296,8 @@ assert abs(even_losses[-1] - 7e-5) < 2e-5
 # In notebook 5 you wrote a transformer. If `my_model.py` lies beside this notebook and its numbers are right, **it is what gets trained now**; otherwise the package's, which is the same.
 # The language is the small generated one of notebook 1. All positions are trained at once: position t predicts word t + 1, from the words up to t.
 # The language is finite, so the best possible loss is known *exactly*.
+#
+# > **Box: `state_dict`.** All parameters of a model, by name. `load_state_dict` writes them into another model of the same shape.
 
 # %% Whose model? slideshow={"slide_type": "subslide"}
 own_model, said = checks.load_model()
@@ -341,6 +348,9 @@ print(
     ", ".join(f"{name} {floor:.3f}" for name, floor in floors._asdict().items()),
 )
 print("the model is within 3 % of the best:", loss < 1.03 * best)
+
+# %% The loss and its floors as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
+# Unfold to see how it is drawn
 picture, axes = plots.panels(1, width=6)
 curve = plots.curves(axes, ["loss"], "Two blocks", xlim=(0, 150), ylim=(0, 4.6))
 curve.level(floors.none, "no word")
@@ -379,14 +389,19 @@ ladder = recorded_ladder()
 for rung in ladder:
     mean = sum(rung.results) / 5
     print(f"{rung.name:14} loss {mean:.2f}, floor {rung.best:.2f}, above it {mean - rung.best:.2f}")
+
+# %% The ladder as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
+# Unfold to see how it is drawn
 picture, axes = plots.panels(1, width=9.5, height=2.6)
 above = [sum(rung.results) / 5 - rung.best for rung in ladder]
 plots.bars(axes, [rung.name for rung in ladder], above, "Loss above the floor", (0, 0.6), digits=2)
 picture
 
 # %% Proof: one rung, trained again jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
-V = len(language.words)
-one_word = seeded(lambda: nn.Sequential(nn.Embedding(V, 32), nn.Linear(32, V, bias=False)), 0)
+n_words = len(language.words)
+one_word = seeded(
+    lambda: nn.Sequential(nn.Embedding(n_words, 32), nn.Linear(32, n_words, bias=False)), 0
+)
 train(one_word, batches, steps=150, lr=0.02, schedule=warm_up_and_cool_down)
 
 
@@ -468,14 +483,25 @@ reading
 # %% Stills: heads at the end jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 reading.stills({"step": "20"}, {"step": "150"}, {"step": "150", "prompt": prompts[1]})
 
-# %% [markdown] slideshow={"slide_type": "skip"}
-# *Stopping point: about 29 minutes.*
+# %% Proof: three heads look at the fisherman jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
+with torch.no_grad():
+    onto = [
+        s.weights[0, :, -1, 1] for s in transformer.steps(encode(prompts[0], language.words)[None])
+    ]
+assert sum(int((weights > 0.8).sum()) for weights in onto) == 3 and onto[0][2] > 0.9
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# At the end *bank* gives *fisherman* more than 0.8 in three of the eight heads. Nobody told them to look there.
+#
+# *Stopping point: about 27 minutes.*
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## 4. Taken apart
 #
 # After *bank*, *mole* and the other ambiguous words, the right word depends on the person, four words before.
 # Set a matrix to zero, or take out a head, and count how often that word is still right.
+#
+# > **Box: `torch.no_grad()`.** Within it, or in a function below `@torch.no_grad()`, nothing is kept for a gradient: for all that is not training.
 
 # %% Vote: which matrix is missed most jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -515,7 +541,7 @@ rates |= {f"{W.upper()} = 0": share_right(zeroed(W)) for W in ("w_q", "w_k", "w_
 itself_only = torch.eye(after, dtype=torch.bool)  # each word attends to itself only
 rates["context hidden"] = share_right(transformer, mask=itself_only)
 picture, axes = plots.panels(1, width=8, height=2.4)
-bars = plots.bars(axes, list(rates), list(rates.values()), "Right words", (0, 0.85), digits=1)
+plots.bars(axes, list(rates), list(rates.values()), "Right words", (0, 0.85), digits=1)
 print(f"trained: right {rates['trained']:.1f} of the time; the language itself leaves a choice")
 picture
 
@@ -527,6 +553,7 @@ both_words = torch.zeros(len(language.words), len(language.words)).index_put(
 word_alone = both_words.amax(dim=1).sum().item()
 assert round(word_alone, 2) == 0.32 and abs(rates["W_V = 0"] - word_alone) < 0.03
 assert abs(rates["trained"] - 0.7) < 0.05 and rates["W_V = 0"] < rates["W_Q = 0"] < 0.65
+assert abs(rates["context hidden"] - rates["W_V = 0"]) < 0.15
 with torch.no_grad():
     assert torch.equal(zeroed("w_q")(known), zeroed("w_k")(known))
 
@@ -613,6 +640,8 @@ assert flat_effect[flat_weight.argmax()] < 0.05 and flat_effect.max() > 0.1
 # ### Write one word at a time
 #
 # Take the logits of the last position, choose a word, append it, start again.
+#
+# > **Box: `argmax`.** The place of the largest number along an axis: here the id of the most likely word. `keepdim=True` leaves that axis there, with length 1.
 
 # %% Vote: the same last four words jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["predict"]
 # Vote before you unfold: the reasons stand in here
@@ -666,6 +695,7 @@ person_vote.reveal(
 cache_vote = predict(
     "Suppose we keep the keys and values of the old words instead of computing them again. How far apart are the logits after ten words?",
     {
+        "far: each new word changes the old keys": "Old words cannot see the new one, so nothing about them changes.",
         "a little, and it grows with each word": "Nothing is left out: old keys and values are what they would be anyway.",
         "a little, since old queries were dropped": "Old queries are never asked again: only the newest position is read.",
         "not at all, but for rounding": "Nothing is left out, and nothing old can see the new word.",
@@ -705,6 +735,14 @@ for t in range(5):  # cat copies the past at every step; a KVCache reserves its 
     whole = attention(x[0] @ W_Q, x[0] @ W_K, x[0] @ W_V, causal_mask(5)).output[t]
     assert_close(cached[0], whole)
 print("cached and uncached outputs agree at all 5 steps")
+
+# %% A cached step as a picture jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
+# Unfold to see how it is drawn
+row = attention(x[0, 2:3] @ W_Q, K[:3], V[:3]).weights[0]  # (3,): of the third word
+picture, axes = plots.panels(1, width=9.5, height=2.7)
+parts_named = ("attention weights", "cached values", "values, scaled", "output of the new word")
+WeightedSum(axes, ["first", "second", "new"], row, V[:3], "The third word", parts_named, (-4, 8))
+picture
 
 # %% The whole model with a KVCache slideshow={"slide_type": "subslide"}
 sentence = language.sample(1, torch.Generator().manual_seed(3))  # (1, 10)
@@ -784,7 +822,7 @@ Appending never does that; editing does.
 # A prompt can be read at once (**prefill**); after that each new word needs the whole cache (**decode**), so reading memory is what serving waits for.
 # *Further* counts the bytes.
 #
-# *Stopping point: about 46 minutes.*
+# *Stopping point: about 45 minutes.*
 
 # %% Proof: the numbers of scores jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof"]
 assert 512**2 == 262_144 and sum(range(1, 513)) == 131_328 == int(causal_mask(512).sum())
@@ -800,8 +838,9 @@ assert 512**2 == 262_144 and sum(range(1, 513)) == 131_328 == int(causal_mask(51
 # May the new word attend to itself? Then what must happen first?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Append the new key and the new value as rows (torch.cat), then one row of attention as in notebook 4. No mask: nothing lies in the future.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# One word is cached, d = d_v = 1: K = [[2]], V = [[6]]. The new one has query [[0]], key [[3]], value [[10]].
+# Append first: K = [[2], [3]], V = [[6], [10]]. The scores are 0 · 2 and 0 · 3, the weights 1/2 and 1/2, the output 6/2 + 10/2 = 8.
 # </details>
 
 
@@ -1110,6 +1149,43 @@ for name, kv_heads in (("32 heads", 32), ("8, GQA", 8), ("1, MQA", 1)):
     size = cache_bytes(32, kv_heads, 128, 4096)
     print(f"{name:8} {size / 2**20:5.0f} MiB = {size / 2**30} GiB")
 
+# %% Bytes against length jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["further"]
+# Unfold to see how it is drawn
+positions = [2**n for n in range(9, 18)]  # 512 to 131,072
+picture, axes = plots.panels(1, width=6.5)
+log = {"xscale": "log", "yscale": "log", "xlim": (512, 131_072), "ylim": (0.005, 100)}
+names = {"32 heads": 32, "8, GQA": 8, "1, MQA": 1}
+grows = plots.curves(axes, list(names), "Memory of a cache", "positions", "GiB", **log)
+for name, kv_heads in names.items():
+    gib = [cache_bytes(32, kv_heads, 128, n) / 2**30 for n in positions]
+    grows.update(x=positions, **{name: gib})
+picture
+
+# %% Proof: where the cache outgrows the parameters jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
+assert [cache_bytes(32, n, 128, 32_768) / 2**30 for n in (32, 8, 1)] == [16, 4, 0.5]
+assert round(7_000_000_000 * 2 / 2**30) == 13
+
+# %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
+# Twice the length, twice the bytes; fewer key/value heads only move the line down.
+# At 32,768 positions the full heads take 16 GiB, more than the 13 GiB of a model of 7 billion parameters (2 bytes each), and each text that is served at the same time needs its own. Eight heads take 4 GiB, one takes 0.5.
+#
+# **Exact, however it is filled.** The cache of section 5 was filled word by word. It may be filled in pieces, for padded texts, and with shared heads.
+
+# %% In pieces, padded, grouped slideshow={"slide_type": "skip"} tags=["further"]
+two_texts = language.sample(2, torch.Generator().manual_seed(5))  # (B, S) = (2, 10)
+valid = torch.arange(10) >= torch.tensor(
+    [[0], [3]]
+)  # (B, S): the second begins with three columns of padding
+grouped = seeded(lambda: TinyTransformer(len(language.words), 32, 4, 2, 64, n_kv_heads=2), 0)
+for decoder in (transformer, grouped):
+    filled, pieces, at = decoder.new_cache(2, 10), [], 0
+    with torch.no_grad():
+        for size in (4, 1, 5):
+            new, at = two_texts[:, at : at + size], at + size
+            pieces.append(decoder(new, valid[:, None, :at], cache=filled))
+        assert_close(torch.cat(pieces, dim=1), decoder(two_texts, valid[:, None]), atol=1e-4)
+print("pieces of 4, 1 and 5 words: the same logits, with 4 key/value heads and with 2")
+
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
 # **Freeze one matrix.** Let W_Q, W_K or W_V stay at its random start while all else learns.
 # The tiny task is easy enough to be solved around any of them.
@@ -1134,6 +1210,8 @@ picture
 prompt = encode("a", language.words)[None].expand(200, 1)  # 200 sentences at once
 generator = torch.Generator().manual_seed(0)
 drawn = generate(transformer, prompt, 9, temperature=1.0, generator=generator)
+for text in drawn[:3]:
+    print(decode(text, language.words))
 possible = {tuple(row) for row in language.sentences.tolist()}
 share = sum(tuple(row) in possible for row in drawn.tolist()) / 200
 print("more than 8 in 10 are sentences of the language:", share > 0.8)
@@ -1155,7 +1233,7 @@ with tempfile.TemporaryDirectory() as folder:
 print("the same losses to the last digit:", resumed.losses == whole.losses)
 
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
-# **Seconds.** The counts above are exact. Beside them you can draw the milliseconds, for a model of the same shape with room for 256 words.
+# **Seconds.** The counts above are exact; those without a cache include the scores that the causal mask then hides. Beside them you can draw the milliseconds, for a model of the same shape with room for 256 words.
 # They depend on your machine, so they are measured only when you ask for them.
 
 # %% Explorer: counted and timed (unfold to see how) jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["explorer", "further"]
@@ -1218,8 +1296,9 @@ Explorer(
 # What is kept for each position, in each head of each layer? Two vectors. Which two?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Count numbers first: keys and values, layers, heads, width, positions, sequences. Then turn numbers into bytes.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Two layers, 3 heads of width 4, 5 positions, one text, 2 bytes a number. One position keeps 3 · 4 numbers as keys and as many as values in each layer: 24, and in both layers 48.
+# Five positions make **240** numbers, or **480** bytes.
 # </details>
 
 
@@ -1243,8 +1322,9 @@ checks.cache_bytes(cache_bytes)
 # What does a weight of 0.00 do to a value? And one of 1.00?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Print p_shore for each of the three. Two of them leave it where it was.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# In "money bank" *bank* gives *money* 1.00, so the value of *money* arrives and no other. Without it, p(loan) falls to about a half; without the value of *bank* it stays above 0.99. So there *loan* needs the value of *money*.
+# Now "river bank", where the weights are 0.00 and 1.00: whose value arrives?
 # </details>
 
 
@@ -1281,8 +1361,9 @@ checks.what_shore_needs(lost)
 # From what is a key of block 1 made, and from what one of block 2?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Block 1: from its own word. Block 2: from a word that has looked at itself and all before it. Who has looked at the fifth word? Who at the thirteenth?
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Three words in the cache, and the second is edited. Block 1: a key is made of its own word, so one is stale. Block 2: it is made of all that its word has looked at; the second word and the third have looked at the second, so two are stale.
+# For an appended word ask the same: which of the old words have looked at it?
 # </details>
 
 # %% Exercise 6.5 slideshow={"slide_type": "skip"} tags=["exercise", "further"]
@@ -1304,8 +1385,8 @@ checks.stale_columns(1, looked, 0)
 # Two key/value heads for four query heads: 0 and 1 share, and so do 2 and 3. Which four numbers is that?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# 0 0 1 1, the whole part of i divided by the size of a group, n_heads / H_kv, here 2.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Six query heads and three key/value heads: groups of 6 / 3 = 2, so the query heads read 0 0 1 1 2 2. Query head 5 reads head 5 // 2 = 2.
 # </details>
 
 
@@ -1322,7 +1403,8 @@ checks.share_heads(my_shared_heads)
 # A solution: unfold it when you have tried
 def shared_heads_solution(k, n_heads):
     group = n_heads // k.shape[1]
-    return k.repeat_interleave(group, dim=1)  # (B, H_kv * group, S, d)
+    reads = [i // group for i in range(n_heads)]
+    return k[:, list(reads)]  # (B, n_heads, S, d)
 
 
 checks.share_heads(shared_heads_solution)
@@ -1335,8 +1417,9 @@ checks.share_heads(shared_heads_solution)
 # There is one new word. What is torch.arange(1)? And where does the word stand?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# S keys stand at 0 to S − 1, so the new word stands at S. Rotate its query and its key by that, append, and go on as in exercise 6.1.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# Two keys in the cache stand at 0 and 1, so the new word stands at 2: `torch.tensor([2])`. A new query [1, 0] becomes [−0.42, 0.91], and so does a new key [1, 0]; their score is 1, as without rotation, for both stand at the same place.
+# With `torch.arange(1)` both would stay [1, 0], as if they stood at 0. Then go on as in exercise 6.1.
 # </details>
 
 
@@ -1370,8 +1453,9 @@ checks.rope_decode_step(rope_step_solution)
 # What has the model read after the first call, and what is new at the second?
 # </details>
 #
-# <details><summary>Hint 2: method</summary>
-# Feed the prompt once. Take the most likely word at the last position, append it, and feed that one word; go on until n_new are written.
+# <details><summary>Hint 2: a similar case, worked</summary>
+# A prompt of 3 ids, 2 new words. The first call reads all 3 ids; its logits at the last position name the fourth word. The second call reads that one id, and names the fifth. Done: 5 ids, of which the model has read 4, each once.
+# `logits[:, -1].argmax(dim=-1, keepdim=True)` has the shape (1, 1), so `torch.cat([ids, it], dim=1)` fits.
 # </details>
 
 
@@ -1397,7 +1481,7 @@ def generate_solution(model, ids, n_new):
 checks.write_with_cache(generate_solution)
 
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
-# **Your code runs a real model.** `TinyTransformer` has the architecture of Llama. Download the folder of a small one (config.json, *.safetensors, tokenizer.json), put its path below, and look at its heads on your own sentence.
+# **Your code runs a real model.** `TinyTransformer` has the architecture of Llama ([Touvron et al. 2023](https://arxiv.org/abs/2302.13971)). Download the folder of a small one (config.json, *.safetensors, tokenizer.json), put its path below, and look at its heads on your own sentence.
 
 # %% A real Llama, from a folder slideshow={"slide_type": "skip"} tags=["further"]
 folder = ""  # the path of the folder
@@ -1416,9 +1500,37 @@ if folder:
 else:
     print("Put the path of a Llama's folder into the cell, and run it again.")
 
+# %% Proof: the worked hints jupyter={"source_hidden": true} slideshow={"slide_type": "skip"} tags=["proof", "further"]
+one, three, ten = (torch.tensor([[n]]) for n in (0.0, 3.0, 10.0))
+hinted = decode_step_solution(one, three, ten, torch.tensor([[2.0]]), torch.tensor([[6.0]]))
+assert [part.tolist() for part in hinted] == [[[8]], [[2], [3]], [[6], [10]]]
+assert 3 * 4 * 2 * 2 * 5 == 240 and cache_bytes(2, 3, 4, 5, 1, 2) == 480
+
+
+@torch.no_grad()
+def p_loan_without(place):
+    x, values = model.emb(inputs[1:]), model.v(model.emb(inputs[1:]))  # (1, S, D): money bank
+    values[:, place] = 0.0
+    steps = attention(model.q(x), model.k(x), values, causal_mask(2))
+    return model.lm_head(model.norm(x + model.o(steps.output)))[0, -1].softmax(dim=-1)[loan]
+
+
+assert p_loan_without(0) < 0.6 and p_loan_without(1) > 0.99
+six = torch.arange(3.0)[None, :, None, None]  # (B, H_kv, S, d) = (1, 3, 1, 1)
+assert shared_heads_solution(six, 6).flatten().tolist() == [0, 0, 1, 1, 2, 2]
+turned = rope(torch.tensor([[1.0, 0.0]]), torch.tensor([2]))
+assert [round(n, 2) for n in turned[0].tolist()] == [-0.42, 0.91]
+
 # %% [markdown] slideshow={"slide_type": "skip"} tags=["further"]
-# **Further reading.** Jain and Wallace 2019, *Attention is not Explanation*, and Wiegreffe and Pinter 2019, *Attention is not not Explanation*;
-# Shazeer 2019 (MQA); Ainslie et al. 2023 (GQA).
+# ### Further reading
+#
+# - Kingma and Ba 2015, [*Adam: A Method for Stochastic Optimization*](https://arxiv.org/abs/1412.6980).
+# - Ba et al. 2016, [*Layer Normalization*](https://arxiv.org/abs/1607.06450): the norm of the small model in section 1.
+# - Jain and Wallace 2019, [*Attention is not Explanation*](https://arxiv.org/abs/1902.10186), and Wiegreffe and Pinter 2019, [*Attention is not not Explanation*](https://arxiv.org/abs/1908.04626).
+# - Michel et al. 2019, [*Are Sixteen Heads Really Better than One?*](https://arxiv.org/abs/1905.10650): heads taken out of large models.
+# - Shazeer 2019, [*Fast Transformer Decoding: One Write-Head is All You Need*](https://arxiv.org/abs/1911.02150): MQA.
+# - Ainslie et al. 2023, [*GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints*](https://arxiv.org/abs/2305.13245).
+# - Holtzman et al. 2020, [*The Curious Case of Neural Text Degeneration*](https://arxiv.org/abs/1904.09751): top-p.
 
 # %% My progress slideshow={"slide_type": "skip"} tags=["progress"]
 progress(checks.exercises("06"), globals())

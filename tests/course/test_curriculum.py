@@ -1,8 +1,16 @@
-"""Every figure of the curriculum is printed or asserted in the notebook it belongs to."""
+"""What the curriculum promises: figures, misconceptions that are hunted, sources, worked hints.
+
+Every figure is printed or asserted in the notebook it belongs to.
+"""
+
+import re
 
 import jupytext
 import pytest
-from support import COURSE, code_cells, each_notebook, read
+from answers import bank
+from support import COURSE, NOTEBOOKS, call, code_cells, each_notebook, read
+
+from attnlab import checks
 
 # As printed, or as it stands in an assertion.
 FIGURES = {
@@ -143,3 +151,180 @@ def test_bank_ends_between_its_senses_whatever_the_seed(seed):
     for side in (river_side, money_side):
         assert 0.5 < side < 0.95 and side > across + 0.1
     assert across < 0.55
+
+
+# --- Misconceptions ---------------------------------------------------------------------------
+
+# Misconception -> its vote (notebook, variable, the choice of who has it) and its exercise
+# (the check, and what it says to an answer that comes of it).
+HUNTED = {
+    "a large attention weight explains the prediction": (
+        *("06", "weight_vote", "about 1", "what_shore_needs"),
+        "River has the weight 0.00: without its value the model still says shore.",
+    ),
+    "a score of 0 means no attention": (
+        *("02", "zero_vote", "none: 0 means no attention", "causal_scores"),
+        "A score of 0 hides nothing: after the softmax it still has a share.",
+    ),
+    "softmax divides by the sum": (
+        *("04", "twice_vote", "yes, twice as much both times", "masked_softmax"),
+        "You divided by the sum of the scores: softmax takes exponentials first.",
+    ),
+    "attention is similarity": (
+        *("02", "likeness_vote", "no, a score measures likeness", "scores"),
+        "The projections are missing: you compared X with itself.",
+    ),
+    "who attends to whom, rows or columns": (
+        *("03", "crossed_vote", "row bank, column river", "receive"),
+        "Rows are queries: in yours each word sends along its row instead of receiving.",
+    ),
+    "W_V steers where to look": (
+        *("02", "values_vote", "where the words look: the scores", "what_moves"),
+        "W_V determines what is passed on, not where a word looks: no score changes.",
+    ),
+    "attention picks one token": (
+        *("04", "place_vote", "the place of one of them", "receive"),
+        "Each word takes everything from one other: the shares are to be mixed.",
+    ),
+    "attention weights are the parameters": (
+        *("04", "row_vote", "the parameters W_Q, W_K and W_V", "parameters_and_scores"),
+        "Those are parameters: scores are computed, one for each pair of words.",
+    ),
+    "the causal mask matters only when generating": (
+        *("03", "leak_vote", "none: a mask is for writing", "leaks"),
+        "Not always 0: in training the whole text is in the input.",
+    ),
+    "causal and padding masks are the same": (
+        *("03", "batch_vote", "neither: one mask serves the whole batch", "filler_for_multihead"),
+        "That is a causal mask, which hides the future: hide the padding.",
+    ),
+    "True means the same everywhere": (
+        *("03", "module_vote", "itself alone, as here", "filler_for_multihead"),
+        "In this module True means ignore: yours hides the words and shows the padding.",
+    ),
+    "masking after softmax": (
+        *("03", "block_vote", "softmax, then make the share 0", "sturdy_weights"),
+        "You masked after the softmax: the rows no longer sum to 1.",
+    ),
+    "masking with 0": (
+        *("03", "block_vote", "make it 0, then softmax", "sturdy_weights"),
+        "A score of 0 still gets a share: hidden keys get none.",
+    ),
+    "sqrt of the wrong width": (
+        *("03", "width_vote", "6, the root of 36", "head_scale"),
+        "You used the width of the model: use the width of one head.",
+    ),
+    'scaling "against small gradients" alone': (
+        *("03", "divisor_vote", "more: small scores react more strongly", "head_scale"),
+        "You divided by the width of a head, not by its square root.",
+    ),
+    "heads split the sentence": (
+        *("05", "shared_vote", "the words: each sees half of the sentence", "split"),
+        "Heads split the width, not the sentence: each sees every token.",
+    ),
+    "more heads cost more parameters": (
+        *("05", "shared_vote", "nothing: each has D columns, and parameters double"),
+        *("parameters_of_heads", "Twice the heads are half as wide each: nothing is added."),
+    ),
+    "attention knows word order": (
+        *("05", "order_vote", "yes, it bites in one and is bitten in the other"),
+        *("rope_attention", "Nothing is rotated: this attention ignores the order."),
+    ),
+    "RoPE scores depend on distance alone": (
+        *("05", "shift_vote", "another key, still at 1", "far_key"),
+        "Distance is not all, the near key leads",
+    ),
+    "the cache approximates": (
+        *("06", "cache_vote", "a little, and it grows with each word", "write_with_cache"),
+        "The words are right, but the cache is exact: compute no old position again.",
+    ),
+    "the cache holds queries": (
+        *("06", "cache_vote", "a little, since old queries were dropped", "cache_bytes"),
+        "A cache holds no queries: old ones are not needed again.",
+    ),
+    "the cache goes stale when a token is appended": (
+        *("06", "cache_vote", "far: each new word changes the old keys", "stale_columns"),
+        "Appending makes nothing stale: old words cannot see the new one.",
+    ),
+}
+BANK = bank()
+
+
+@pytest.mark.parametrize("misconception", HUNTED)
+def test_a_misconception_has_a_wrong_choice_with_its_reason_and_is_named_by_an_exercise(
+    misconception,
+):
+    number, vote, choice, exercise, sentence = HUNTED[misconception]
+    [path] = [path for path in NOTEBOOKS if path.stem.startswith(number)]
+    cells = code_cells(read(path))
+    assert [1 for cell in cells if (call(cell.source, "predict") or ("",))[0] == vote] == [1]
+    [reveal] = [cell for cell in cells if f"{vote}.reveal(" in cell.source]
+    said = "".join(output.data["text/plain"] for output in reveal.outputs)
+    assert re.search(rf"^· {re.escape(choice)}: \S", said, re.MULTILINE), said  # not ✓, and why
+    assert exercise in {each.name for at in NOTEBOOKS for each in checks.exercises(at.stem[:2])}
+    wrong = [answer for answer, message in BANK[exercise].wrong if message.startswith(sentence)]
+    several = len(getattr(checks, exercise).variables) > 1
+    verdicts = [getattr(checks, exercise)(*(w if several else [w])) for w in wrong]
+    assert verdicts and all(verdict.message.startswith(sentence) for verdict in verdicts)
+
+
+def test_the_eight_questions_hunt_misconceptions_of_this_table():
+    for question in checks.eight_questions.QUESTIONS:
+        for hunted in re.split(r"[;,] ", question.hunts):
+            assert any(hunted.removeprefix("or ") in known for known in HUNTED), hunted
+
+
+# --- Sources, pictures, hints -------------------------------------------------------------------
+
+CITED = re.compile(r"\b([A-Z]\w+)((?: et al\.|,? (?:and )?[A-Z]\w+)*) ((?:19|20)\d\d)\b")
+SOURCES_TO_CREDIT = """
+    Bahdanau 2015, Vaswani 2017, Ba 2016, Zhang 2019, Shazeer 2020, Kingma 2015, Xiao 2023,
+    Mikolov 2013, Pennington 2014, Su 2021, Shazeer 2019, Ainslie 2023, Haviv 2022, Jain 2019,
+    Wiegreffe 2019, 3Blue1Brown, Arpit Bhayani
+"""
+
+
+def prose(path):
+    """What a learner reads: the text cells and the reveals."""
+    cells = read(path).cells
+    return "\n".join(
+        cell.source
+        for cell in cells
+        if cell.cell_type == "markdown" or "reveal" in cell.metadata.get("tags", [])
+    )
+
+
+def linked(text):
+    """(first author, year) of each work whose link stands right behind it."""
+    behind = re.compile(CITED.pattern + r"(?:\]|, \[[^\]]*\])\(https?://")
+    return {(found[1], found[3]) for found in behind.finditer(text)}
+
+
+@each_notebook
+def test_every_work_that_is_cited_has_a_link_in_the_same_notebook(path):
+    cited = {(found[1], found[3]) for found in CITED.finditer(prose(path))}
+    assert cited and cited <= linked(prose(path)), cited - linked(prose(path))
+
+
+def test_every_source_of_the_curriculum_is_credited_with_a_link():
+    text = "\n".join(prose(path) for path in NOTEBOOKS)
+    works = {f"{author} {year}" for author, year in linked(text)}
+    works |= {name for name in ("3Blue1Brown", "Arpit Bhayani") if f"{name}, [*" in text}
+    assert {work.strip() for work in SOURCES_TO_CREDIT.split(",")} <= works
+
+
+@each_notebook
+def test_the_weighted_sum_is_drawn_in_every_notebook(path):
+    drawn = [cell for cell in code_cells(read(path)) if "WeightedSum(" in cell.source]
+    assert any("image/png" in output.get("data", {}) for cell in drawn for output in cell.outputs)
+
+
+@each_notebook
+def test_every_exercise_has_one_worked_hint_with_numbers(path):
+    text = prose(path)
+    for exercise in checks.exercises(path.stem[:2]):
+        task = text.partition(f"**Exercise {exercise.number}")[2].partition("**Exercise ")[0]
+        hints = re.findall(r"<summary>(Hint \d: [^<]*)</summary>(.*?)</details>", task, re.DOTALL)
+        worked = [body for title, body in hints if "a similar case, worked" in title]
+        values = r"\d|True|False|\b(?:one|two|three)\b"
+        assert len(worked) == 1 and len(re.findall(values, worked[0])) >= 4, exercise.number

@@ -17,6 +17,8 @@ import pytest
 import torch
 from support import COURSE
 
+from attnlab.data import WORD_COLOURS
+from attnlab.lab import plots
 from attnlab.lab.explorers import Explorer
 from attnlab.lab.knobs import Matrix, Slider
 
@@ -70,6 +72,13 @@ def explorers_of(notebook, monkeypatch):
         made[self] |= shown.reached
         return shown
 
+    def record_colours(labels, colours=None):
+        plain = WORD_COLOURS.keys() & set(map(str, labels)) and colours is not WORD_COLOURS
+        assert not plain, f"the words {labels} are drawn without their colours"
+        return label_colours(labels, colours)
+
+    label_colours = plots.label_colours
+    monkeypatch.setattr(plots, "label_colours", record_colours)
     monkeypatch.setattr(Explorer, "__init__", record)
     monkeypatch.setattr(Explorer, "stills", record_stills)
     monkeypatch.chdir(COURSE)

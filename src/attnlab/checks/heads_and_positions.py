@@ -836,7 +836,7 @@ def far_key() -> Judge:
         elif far > near:
             text = "The far key leads by less than 0.5"
         else:
-            text = "The near key still scores higher"
+            text = "Distance is not all, the near key leads"
         return f"{text}: here {near:.2f}, five positions away {far:.2f}."
 
     return values(judge, key=(2,))

@@ -376,7 +376,7 @@ def write_with_cache() -> Judge:
         found = compare(watched)
         ids, n_new = inputs[-1]
         if found and not isinstance(found, str) and sum(fed) > ids.shape[1] + n_new:
-            return "The words are right, but old positions are computed again: use the cache."
+            return "The words are right, but the cache is exact: compute no old position again."
         return found
 
     return judge

@@ -1191,10 +1191,10 @@ FAR_KEY = Answers(
     wrong=pointing(
         SECTION_3,
         [
-            (Q, "The near key still scores higher: here 1.25, five positions away 0.35."),
+            (Q, "Distance is not all, the near key leads: here 1.25, five positions away 0.35."),
             (
                 torch.tensor([2.0, 0.0]),
-                "The near key still scores higher: here 2.00, five positions away 1.53.",
+                "Distance is not all, the near key leads: here 2.00, five positions away 1.53.",
             ),
             (
                 torch.zeros(2),

@@ -551,7 +551,7 @@ WRITE_WITH_CACHE = Answers(
         [
             (
                 past_the_hook,
-                "The words are right, but old positions are computed again: use the cache.",
+                "The words are right, but the cache is exact: compute no old position again.",
             ),
             (
                 reading_the_last_word_twice,
@@ -559,15 +559,15 @@ WRITE_WITH_CACHE = Answers(
             ),
             (
                 writing(whole, cached=False),
-                "The words are right, but old positions are computed again: use the cache.",
+                "The words are right, but the cache is exact: compute no old position again.",
             ),
             (
                 fresh_cache_each_time,
-                "The words are right, but old positions are computed again: use the cache.",
+                "The words are right, but the cache is exact: compute no old position again.",
             ),
             (
                 lambda model, ids, n: generate(model, ids, n, use_cache=False),
-                "The words are right, but old positions are computed again: use the cache.",
+                "The words are right, but the cache is exact: compute no old position again.",
             ),
             (
                 writing(whole),
