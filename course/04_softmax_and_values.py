@@ -271,7 +271,8 @@ for phrase in ("river bank", "money bank"):
 # %% One word, three vectors jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"}
 picture, axes = plots.panels(1, width=4.6, height=3.0)
 arrows = torch.stack([*(s.output[1] for s in steps.values()), E[2]])
-plots.vectors(axes, ["after river", "after money", "bank"], arrows, "One word, three vectors")
+names = ["beside river", "beside money", "input"]
+plots.vectors(axes, names, arrows, "bank: one word, three vectors")
 picture
 
 # %% What is behind it: what changes with the phrase jupyter={"source_hidden": true} slideshow={"slide_type": "subslide"} tags=["reveal"]
