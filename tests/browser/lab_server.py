@@ -178,3 +178,35 @@ def run_all(page):
 def save(page):
     """Save the file that was opened, as Ctrl+S does."""
     ask(page, "await jupyterapp.commands.execute('docmanager:save');")
+
+
+# Height of the output of each explorer, scrolled to, and of the place that a notebook has.
+EXPLORERS = """
+const found = [], cells = panel.content.widgets;
+for (const [at, cell] of cells.entries()) {
+    const tags = cell.model.getMetadata("tags") ?? [];
+    if (!tags.includes("explorer") || tags.includes("further") !== argument) continue;
+    const height = () => {
+        const output = cell.node.isConnected && cell.node.querySelector(".jp-OutputArea");
+        const drawn = output && output.querySelector(".attnlab-screen img, .attnlab-step svg");
+        return drawn ? output.getBoundingClientRect().height : 0;
+    };
+    for (let still = 0, last = 0, tries = 0; still < 8 && tries < 150; tries++) {
+        panel.content.scrollToItem(at, "start");
+        await new Promise(done => setTimeout(done, 100));
+        still = height() > 0 && height() === last ? still + 1 : 0;
+        last = height();
+    }
+    found.push([cell.model.getMetadata("title"), height()]);
+}
+return [panel.content.node.getBoundingClientRect().height, found];
+"""
+
+
+def explorers(page):
+    """The height that a notebook has to show, and the title and height of each explorer's output.
+
+    Those under *Further* come last: what stands between them and the others is folded.
+    """
+    room, core = ask(page, EXPLORERS, False)
+    return room, [*core, *ask(page, EXPLORERS, True)[1]]

@@ -15,6 +15,7 @@ from .lab_server import (
     TRAPS,
     ask,
     environment,
+    explorers,
     git,
     open_file,
     run_all,
@@ -41,7 +42,10 @@ def kinds(notebook):
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_running_and_saving_a_notebook_changes_no_file(page, address, copy, pair):
+def test_running_and_saving_changes_no_file_and_each_explorer_is_on_one_screen(
+    page, address, copy, figure, pair
+):
+    page.set_viewport_size({"width": 1280, "height": 720})  # a projector
     stored = json.loads((copy / f"{pair}.ipynb").read_text(encoding="utf-8"))
     open_file(page, address, f"{pair}.ipynb")
     ask(page, "await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;")
@@ -51,11 +55,15 @@ def test_running_and_saving_a_notebook_changes_no_file(page, address, copy, pair
     assert kinds(shown) == kinds(stored)
     assert "error" not in kinds(shown)
     assert changed(copy) == [], git(copy, "diff")
-    # An explorer is there to be touched, not only as its still picture.
-    explorers = sum("explorer" in cell["metadata"].get("tags", []) for cell in stored["cells"])
-    page.wait_for_function(
-        "([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, explorers]
-    )
+    # An explorer is there to be touched, not only as its still picture, and seen from its goal to
+    # its picture; a learner has the left sidebar closed.
+    ask(page, "await jupyterapp.commands.execute('application:toggle-left-area');")
+    room, measured = explorers(page)
+    tags = [cell["metadata"].get("tags", []) for cell in stored["cells"]]
+    assert len(measured) == sum("explorer" in words for words in tags) > 0
+    highest = max(height for _, height in measured)
+    figure(f"{pair}: {len(measured)} explorers, the highest {highest:.0f} of {room:.0f} pixels")
+    assert [(title, height) for title, height in measured if not 250 < height <= room] == []
     assert page.get_by_text("Error displaying widget").count() == 0
 
 
