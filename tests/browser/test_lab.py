@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from support import SOURCES, run
 
 from .lab_server import (
@@ -65,6 +66,44 @@ def test_running_and_saving_changes_no_file_and_each_explorer_is_on_one_screen(
     figure(f"{pair}: {len(measured)} explorers, the highest {highest:.0f} of {room:.0f} pixels")
     assert [(title, height) for title, height in measured if not 250 < height <= room] == []
     assert page.get_by_text("Error displaying widget").count() == 0
+    stills = [c for c in stored["cells"] if "proof" in c["metadata"].get("tags", []) and png(c)]
+    assert violations(page, len(stills)) == []
+
+
+def png(cell):
+    """Whether a cell shows a picture."""
+    return any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+
+
+def violations(page, mute):
+    """What axe-core finds in the outputs, in both themes.
+
+    One rule has an exception: Lab's renderer of pictures leaves out their words, which is why they
+    stand in an output of their own beside it. As many as ``mute`` may have none: stills, which
+    learners do not get.
+    """
+    ask(page, SHOW_ALL_CELLS)
+    only = {"include": [[".jp-OutputArea-output"]]}
+    found = []
+    for theme, rules in (("Light", {}), ("Dark", {"runOnly": ["color-contrast"]})):
+        ask(page, THEME, f"JupyterLab {theme}")
+        page.wait_for_function(f"document.body.dataset.jpThemeName === 'JupyterLab {theme}'")
+        page.wait_for_timeout(500)  # the theme has its name before all of its style sheet counts
+        options = {"preload": False, **rules}
+        found += Axe().run(page, only, options).response["violations"]
+    ask(page, THEME, "JupyterLab Light")
+    images = [node for rule in found if rule["id"] == "image-alt" for node in rule["nodes"]]
+    without = [node for node in images if not page.evaluate(HAS_WORDS, node["target"][0])]
+    return [f"{rule['id']}: {n['html'][:200]}" for rule in found
+            if rule["id"] != "image-alt" for n in rule["nodes"]] + without[mute:]  # fmt: skip
+
+
+SHOW_ALL_CELLS = """
+panel.content.notebookConfig = {...panel.content.notebookConfig, windowingMode: "none"};
+"""
+THEME = "await jupyterapp.commands.execute('apputils:change-theme', {theme: argument});"
+HAS_WORDS = """selector => document.querySelector(selector)
+    .closest(".jp-OutputArea").querySelector("img[alt]:not([alt=''])") !== null"""
 
 
 def test_after_a_second_run_a_save_and_a_reload_all_widgets_are_there(page, address, copy):

@@ -143,7 +143,7 @@ class Picture(Figure):
         display(shown, metadata={"image/png": {"alt": words}}, raw=True)
         # A transparent pixel: nothing is seen even where styles are removed, as on code hosts.
         pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
-        size = 'width="1" height="1" style="position: absolute"'
+        size = 'width="1" height="1" style="display: block"'
         image = f'<img src="{pixel}" {size} alt="{html.escape(words)}">'
         display({"text/html": image}, raw=True)
 
