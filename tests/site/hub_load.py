@@ -203,7 +203,9 @@ class Student:
             await self.send("comm_msg", {"comm_id": matrix, "data": content})
             while True:
                 content = (await self.hear())["content"]
-                if content.get("comm_id") == screen and content["data"].get("method") == "update":
+                # Not the finer picture that the move before has brought when it came to rest.
+                paths = content.get("data", {}).get("buffer_paths", [])
+                if content.get("comm_id") == screen and ["frame"] in paths:
                     break
             took.append(1000 * (time.monotonic() - start))
             await asyncio.sleep(max(0.0, 1 - (time.monotonic() - start)))
