@@ -20,8 +20,10 @@ c.Spawner.cmd = [sys.executable, str(here / "singleuser.py")]
 c.Spawner.default_url = "/lab/tree/my_course/01_static_embeddings.ipynb"
 # One thread a student: the course's tensors are tiny, and threads would only take turns.
 c.Spawner.environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-c.Spawner.http_timeout = c.Spawner.start_timeout = 120  # when a whole class starts at once
-c.JupyterHub.concurrent_spawn_limit = 10
+# When a whole class starts at once: everybody waits a little longer, and nobody is turned away
+# ("429: too many users"), which with a lower limit happens to all above it.
+c.JupyterHub.concurrent_spawn_limit = 100
+c.Spawner.http_timeout = c.Spawner.start_timeout = 300
 
 # A server that nobody has used for an hour goes, and with it its 330 MB; the notebooks stay.
 c.JupyterHub.services = [
