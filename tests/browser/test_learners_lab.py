@@ -23,9 +23,9 @@ def attnlab(verb, folder, course, *more):
 
 
 @contextmanager
-def running(folder, course, home):
+def running(folder, course, home, *more):
     """Run ``attnlab lab``; yield its address, which has the token in it."""
-    command = attnlab("lab", folder, course, "--no-browser", "--expose-app-in-browser")
+    command = attnlab("lab", folder, course, "--no-browser", "--expose-app-in-browser", *more)
     environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     log = home / "learners.log"
     with log.open("w", encoding="utf-8") as output:
