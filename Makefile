@@ -66,7 +66,7 @@ check: $(SETUP:=-test) ## check what matters most, in less than a minute: style,
 test: $(SETUP:=-test) ## check everything: also the browser, and every output of every notebook
 	$(call each,'ruff check' 'ruff format --check' mypy 'pytest --nbval -n 2')
 
-test-site: $(SETUP:=-site) ## check the site in a browser, the course on a JupyterHub and nbgrader's grades
+test-site: $(SETUP:=-site) ## check the site and the slides in a browser, the course on a JupyterHub and nbgrader's grades
 	$(PY) -m pytest tests/site
 
 types: $(SETUP:=-test) ## check the types only
