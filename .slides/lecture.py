@@ -154,10 +154,9 @@ def _answer(words: str, asked: dict[str, list[str]]) -> list[str]:
             found[2][len(choice) :].lstrip(": "),
         )
         right = ' class="right"' if found[1] == "✓" else ""
+        choice = escape(choice) + " ✓" * bool(right)
         why = f"<br>{escape(reason)}" if reason else ""
-        rows.append(
-            (letter, f"<li{right}><b>{letter}</b> <strong>{escape(choice)}</strong>{why}</li>")
-        )
+        rows.append((letter, f"<li{right}><b>{letter}</b> <strong>{choice}</strong>{why}</li>"))
     listed = "".join(row for _, row in sorted(rows))
     first = f'<h4>{escape(question)}</h4><ul class="choices">{listed}</ul>'
     parts = chunks("\n\n".join(rest)) if rest else []
